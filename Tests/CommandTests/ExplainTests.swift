@@ -208,6 +208,32 @@ import Worker
       try await place.tool(["explain", "--user", "nobody"], status: 1).errors.contains("there is nothing about requests for user:nobody"))
   }
 
+  @Test(.onlyInAll("TargetDevicesTests have it"))
+  func `a request to the wrong application says which applications its target has devices for`() async throws {
+    try await withCluster { place in
+      let ada = try place.device(Self.device, user: "ada")
+      try await place.untilOutput(of: ada, contains: #""event":"connected""#)
+      try await place.publish("user:ada", id: Self.upper, app: "com.example.shpo", #"{"aps":{"alert":"x"}}"#)
+      let found = try await place.explain([Self.upper], until: { $0.first?["state"] == "unregistered" })
+      #expect(found.first?["registeredFor"]?.text == #"[{"application":"com.example.shop","devices":1}]"#)
+      let text = try await place.tool(["explain", Self.upper]).output
+      #expect(text.contains("no registered device for com.example.shpo"), "it said: \(text)")
+      #expect(text.contains("Its target has devices for com.example.shop (1 device) now"), "it said: \(text)")
+      #expect(try await place.tool(["explain", "--user", "ada"]).output.contains("no registered device for this application"))
+      let id = "00000007-0000-4000-8000-000000000000"
+      try await place.publish("device:\(Self.device)", id: id, app: "com.example.shpo", #"{"aps":{"alert":"x"}}"#)
+      _ = try await place.explain([id], until: { $0.first?["state"] == "rejected" })
+      #expect(
+        try await place.tool(["explain", id]).output.contains("Its target has devices for com.example.shop (1 device) now: does the request"))
+      // Nobody has a device for it: then it is not the application.
+      try await place.publish("user:bob", id: "00000008-0000-4000-8000-000000000000", #"{"aps":{"alert":"x"}}"#)
+      _ = try await place.explain(["00000008-0000-4000-8000-000000000000"], until: { $0.first?["state"] == "unregistered" })
+      #expect(
+        try await place.tool(["explain", "00000008-0000-4000-8000-000000000000"]).output.contains(
+          "Its target has no device for any application now."))
+    }
+  }
+
   @Test(.onlyInAll("TerminalTextTests have how lines are broken"))
   func aTerminalGetsATimelineThatFits() async throws {
     try await withCluster { place in

@@ -56,7 +56,7 @@ struct TimelinePrinter {
     case .settled(let outcome): return settled(outcome, explanation)
     case .unregistered:
       let application = explanation.requests.last?.application.map { " for \(TerminalText.visible($0))" } ?? ""
-      return "no registered device\(application): 'carillon devices' lists those that are there now"
+      return "no registered device\(application)"
     case .underWay, .ended:
       var states: [(word: String, count: Int)] = []
       for outcome in explanation.devices {
@@ -87,12 +87,26 @@ struct TimelinePrinter {
     if let occurrence = explanation.occurrence {
       words.append("It is an occurrence of \(occurrence.schedule), due at \(Timestamp.text(occurrence.due)).")
     }
+    if let registered = explanation.registered { words.append(self.words(registered)) }
     if explanation.requests.isEmpty, explanation.isFound { words.append("Its own record is no longer in the topic.") }
     for outcome in explanation.devices.prefix(Self.maximumDevices) { words.append(sentence(outcome)) }
     let further = explanation.devices.count - Self.maximumDevices
     if further > 0 { words.append("… and \(TerminalText.count(further, "further device"))") }
     return words
   }
+
+  /// The present registrations of the target of a request that found no device. It probably names the wrong application.
+  private func words(_ registered: [Name: Int]) -> String {
+    let all = registered.sorted { $0.key < $1.key }
+    let named = all.prefix(Self.maximumApplications).map { "\(TerminalText.visible($0)) (\(TerminalText.count($1, "device")))" }
+    let more = all.count > named.count ? " and \(all.count - named.count) more applications" : ""
+    return all.isEmpty
+      ? "Its target has no device for any application now."
+      : "Its target has devices for \(named.joined(separator: ", "))\(more) now: does the request name the right application?"
+  }
+
+  /// The most applications that are named.
+  private static let maximumApplications = 5
 
   /// The most devices with a sentence each; a person has few.
   private static let maximumDevices = 20
@@ -118,11 +132,15 @@ struct TimelinePrinter {
     }
     return .object(present: [
       "apnsId": explanation.id.description, "state": word(explanation.state), "open": open, "of": all, "until": until.map(Timestamp.text),
-      "reason": reason,
-      "outcome": settled.map { $0 == .replayed ? "ignored" : $0.name }, "occurrenceOf": explanation.occurrence?.schedule.description,
+      "reason": reason, "registeredFor": explanation.registered.map(json), "outcome": settled.map { $0 == .replayed ? "ignored" : $0.name },
+      "occurrenceOf": explanation.occurrence?.schedule.description,
       "due": explanation.occurrence.map { Timestamp.text($0.due) }, "schedule": explanation.schedule.map { json($0) },
       "devices": explanation.devices.map(json), "steps": explanation.steps.map(json), "searched": explanation.isFound ? nil : searched,
     ])
+  }
+
+  private func json(_ registered: [Name: Int]) -> [JSONValue] {
+    registered.sorted { $0.key < $1.key }.map { .object(["application": $0, "devices": $1]) }
   }
 
   func word(_ state: RequestState) -> String { String("\(state)".prefix { $0 != "(" }) }

@@ -73,10 +73,12 @@ extension FateDesk {
 }
 
 extension Fate {
-  /// Makes the fate of a request.
+  /// Makes the fate of a request. It names no application of the target's devices beside those that must be the reader's.
   init(_ explanation: Explanation, _ printer: TimelinePrinter) {
     let occurrences = explanation.schedule?.occurrences ?? []
     let applications = occurrences.reduce(explanation.applications) { $0.union($1.applications) }
-    self.init(applications: applications, json: printer.json(explanation).text)
+    var shown = explanation
+    shown.registered = explanation.registered?.filter { applications.contains($0.key) }
+    self.init(applications: applications, json: printer.json(shown).text)
   }
 }

@@ -3,8 +3,9 @@ internal import EventLoop
 internal import Extensions
 internal import Glibc
 internal import Notifications
+internal import Synchronization
 
-/// The state file of a device that another process runs. SQLite blocks, so it has a thread of its own, until nobody can call it any more.
+/// The state file of a device that another process runs. SQLite blocks, so it has a thread of its own.
 ///
 /// It returns failures and does not throw them: with Swift 6.3 a caller that passes on an error of an actor stays on the actor's thread.
 actor SharedStateFile: LoopActor {
@@ -16,16 +17,34 @@ actor SharedStateFile: LoopActor {
   private let extensions: ServiceExtensions
   /// The zone of calendar triggers that name none; nil for the device's.
   private let zone: Name?
-  /// Nil before the opening and after the closing.
   private var connection: SQLiteConnection?
+  private nonisolated let use = Mutex(Use())
+
+  /// The calls that use the thread. A call of an actor whose thread has ended would never return, so the end waits for them.
+  private struct Use {
+    var calls = 0
+    var closing: Task<Void, Never>?
+    var whenIdle: CheckedContinuation<Void, Never>?
+
+    /// Begins a call; false if the file closes.
+    mutating func begin() -> Bool {
+      guard closing == nil else { return false }
+      calls += 1
+      return true
+    }
+
+    mutating func end() {
+      calls -= 1
+      guard calls == 0 else { return }
+      whenIdle?.resume()
+      whenIdle = nil
+    }
+  }
 
   init(_ path: String, _ application: Name, _ limits: StateLimits, _ extensions: ExtensionChain?, zone: Name?) {
     (self.path, self.application, self.limits, self.zone) = (path, application, limits, zone)
     self.extensions = ServiceExtensions(chain: extensions, locale: nil)
   }
-
-  // A call of an actor whose thread has ended would never return. Here no call is left.
-  deinit { Task.detached { [loop] in await loop.close() } }
 
   // MARK: Opening
 
@@ -48,8 +67,37 @@ actor SharedStateFile: LoopActor {
     DeviceError(.stateUnusable, "no device has made the state file \(path) yet: start the device once, or name another file")
   }
 
-  /// Closes the file, after the calls that have reached its thread. Later ones fail.
-  func close() {
+  /// Closes the file and its thread, when the calls under way have returned.
+  nonisolated func close() async {
+    let closing = use.withLock { use in
+      let closing = use.closing ?? Task { await self.closeNow() }
+      use.closing = closing
+      return closing
+    }
+    await closing.value
+  }
+
+  private nonisolated func closeNow() async {
+    await withCheckedContinuation { continuation in
+      use.withLock { use in
+        if use.calls == 0 { continuation.resume() } else { use.whenIdle = continuation }
+      }
+    }
+    await end()
+    await loop.close()
+  }
+
+  /// Makes a call of the thread, unless the file closes.
+  nonisolated func call<Value: Sendable>(
+    _ body: () async -> Result<Value, DeviceError>
+  ) async -> Result<Value, DeviceError> {
+    guard use.withLock({ $0.begin() }) else { return .failure(Self.closed) }
+    let result = await body()
+    use.withLock { $0.end() }
+    return result
+  }
+
+  private func end() {
     connection?.close()
     connection = nil
   }
@@ -57,9 +105,20 @@ actor SharedStateFile: LoopActor {
   // MARK: The state
 
   /// Reads of the state as it is when the device has carried out the commands that wait.
-  func read<Value: Sendable>(
+  nonisolated func read<Value: Sendable>(
     _ body: @Sendable (inout NotificationStore, StoredRegistration, LocalTime) -> Value
-  ) -> Result<Value, DeviceError> {
+  ) async -> Result<Value, DeviceError> {
+    await call { await readNow(body) }
+  }
+
+  /// Stores a command that is made by the present state.
+  nonisolated func store(
+    _ command: @Sendable (inout NotificationStore, LocalTime) throws(DeviceError) -> StoredCommand
+  ) async -> Result<Void, DeviceError> {
+    await call { await write(command) }
+  }
+
+  private func readNow<Value>(_ body: (inout NotificationStore, StoredRegistration, LocalTime) -> Value) -> Result<Value, DeviceError> {
     Result { () throws(DeviceError) in
       let connection = try opened()
       var state: State?
@@ -69,10 +128,9 @@ actor SharedStateFile: LoopActor {
     }
   }
 
-  /// Stores a command that is made by the present state.
-  func store(
-    _ command: @Sendable (inout NotificationStore, LocalTime) throws(DeviceError) -> StoredCommand
-  ) -> Result<Void, DeviceError> {
+  private func write(_ command: @Sendable (inout NotificationStore, LocalTime) throws(DeviceError) -> StoredCommand) -> Result<
+    Void, DeviceError
+  > {
     Result { () throws(DeviceError) in
       let connection = try opened()
       try connection.transaction { () throws(DeviceError) in
@@ -98,7 +156,9 @@ actor SharedStateFile: LoopActor {
   }
 
   private func opened() throws(DeviceError) -> SQLiteConnection {
-    guard let connection else { throw DeviceError(.notRunning, "the shared notification center is closed") }
+    guard let connection else { throw Self.closed }
     return connection
   }
+
+  private static var closed: DeviceError { DeviceError(.notRunning, "the shared notification center is closed") }
 }

@@ -12,6 +12,8 @@ package struct Explanation: Sendable, Equatable {
   package var devices: [DeviceOutcome] = []
   /// How it stands as a whole.
   package var state: RequestState = .unknown
+  /// For a request without a recipient: the applications that its target has devices for, with the number of devices. Nil for all others.
+  package var registered: [Name: Int]?
   /// For a request whose trigger is due at a time: its schedule, and what became of the occurrences. Nil for all others.
   package var schedule: ScheduleExplanation?
   /// For an occurrence: the schedule that fired it. Nil for all others.

@@ -62,6 +62,7 @@ final class RequestSearch {
     try await readJournal()
     try await readReplacements()
     try await readDeadLetters()
+    try await readRegistrations()
     try await readStanding()
     if case .request = question { try await readRoutes() }
   }
@@ -212,6 +213,17 @@ final class RequestSearch {
       // The id may derive from the letter's source.
       let id = rules.withRecord(record, from: letter.source) { RequestEnvelope($0).id }
       if open[id] != nil { timelines[id]?.add(TimelineStep(letter, record)) }
+    }
+  }
+
+  /// Finds the applications that the targets have devices for, if the request had no recipient. It probably names the wrong one.
+  private func readRegistrations() async throws(KafkaError) {
+    let targets = Set(timelines.values.compactMap(\.targetWithoutDevice))
+    guard !targets.isEmpty else { return }
+    var devices = TargetDevices(of: targets)
+    try await devices.read(rules.topics.devices, reader, admin)
+    for (id, timeline) in timelines {
+      if let target = timeline.targetWithoutDevice { timelines[id]?.registered = devices.applications(of: target) }
     }
   }
 

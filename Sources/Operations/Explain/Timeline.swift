@@ -30,6 +30,9 @@ package struct Timeline: Sendable {
   private var entries: [Entry] = []
   private var places: Set<Place> = []
 
+  /// The applications that its target has devices for, if they were read.
+  var registered: [Name: Int]?
+
   /// Makes a timeline without records.
   package init(_ id: NotificationID) { self.id = id }
 
@@ -137,6 +140,17 @@ package struct Timeline: Sendable {
   /// Whether it may be in the dead letters.
   var mayBeDead: Bool { !entries.contains { $0.step.outcome.map { $0 != .rejected && $0 != .replayed } ?? false } }
 
+  /// Its target, if it found no device of its application there.
+  var targetWithoutDevice: Name? {
+    let target = records.last.map { $0.target.token.map { "device:\($0)" } ?? $0.target }
+    let found = entries.contains { entry in
+      // One unregistered device of a person says nothing of the others.
+      entry.step.outcome == .unregistered && (entry.step.device == nil || target?.token != nil)
+        || entry.step.outcome == .rejected && entry.step.detail("reason") == RejectionReason.deviceTokenNotForTopic.rawValue
+    }
+    return found ? target : nil
+  }
+
   // MARK: The explanation
 
   /// The explanation at this time, in milliseconds since 1970.
@@ -153,6 +167,7 @@ package struct Timeline: Sendable {
     explanation.state = state(explanation, end: end)
     // What it has scheduled goes to devices, and not the request.
     if explanation.state == .scheduled { explanation.devices = [] }
+    explanation.registered = registered
     explanation.applications = Set(records.compactMap(\.application) + entries.compactMap(\.application))
     return explanation
   }

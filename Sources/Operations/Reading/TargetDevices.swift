@@ -21,6 +21,9 @@ package struct TargetDevices: Sendable {
   /// The application of each device of a target, by the device's token.
   package subscript(target: Name) -> [Name: Name] { devices[target] ?? [:] }
 
+  /// The applications of a target, each with its number of devices.
+  func applications(of target: Name) -> [Name: Int] { self[target].values.reduce(into: [:]) { $0[$1, default: 0] += 1 } }
+
   /// Reads the topic from its beginning to its present end.
   package mutating func read(_ topic: String, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError) {
     let found = Gathered(self)
