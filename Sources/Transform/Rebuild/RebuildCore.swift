@@ -147,8 +147,13 @@ final class RebuildCore: ConsumerHandler {
     shards.onRefusal = nil
     defer { watchRefusals() }
     do throws(StoreError) {
-      let waiting = try await Population(shards).waiting()
-      report.waiting = (waiting.mailboxes, waiting.entries)
+      let population = Population(shards)
+      var (place, counts) = (UInt64(0), Population.Counts())
+      repeat {
+        let page = try await population.page(from: place, keys: 1_000)
+        (place, counts) = (page.next, counts + page.counts)
+      } while place != 0
+      report.waiting = (counts.mailboxes, counts.entries)
     } catch {
       if error.code == .unavailable { throw error }
       logger.warning("the waiting notifications cannot be counted", ["error": "\(error)"])
