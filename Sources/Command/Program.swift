@@ -43,7 +43,7 @@ public enum Program {
       "Tools",
       [
         TopicsCommand.create, PublishCommand.command, DeviceCommand.command, EventsCommand.command, ExplainCommand.command,
-        DevicesCommand.command, AuditCommand.command, StatusCommand.command, LagCommand.command, LoadCommand.command,
+        DevicesCommand.command, AuditCommand.command, StatusCommand.command, StatusCommand.lag, LoadCommand.command,
         LoadSumCommand.command, LoadCleanCommand.command, ReplayCommand.command, DeadLetterCommands.list, DeadLetterCommands.show,
         RedriveCommand.redrive, RedriveCommand.discard, ApplicationsCommands.stop, ApplicationsCommands.start,
         ApplicationsCommands.allow, ApplicationsCommands.disallow, ApplicationsCommands.limit, ApplicationsCommands.list,

@@ -4,6 +4,9 @@ import Worker
 struct ReportScreen {
   static let watch = Setting(
     "watch", .boolean, default: false, "Repeats the report until it is ended: a terminal is redrawn, other output gets a new block.")
+  static let interval = Setting(
+    "watch.interval", flag: "interval", .duration(.milliseconds(500)...(.seconds(3600))), default: .seconds(2),
+    "How long to wait between two reports: with --watch, and where rates are measured.")
 
   /// What is shown of a report.
   struct Report {
@@ -25,14 +28,12 @@ struct ReportScreen {
 
   /// Shows one report, or with `--watch` one after the other.
   ///
-  /// - Parameter read: answers nil if the next report is only there after another interval.
-  /// - Returns: the exit code of the last report.
-  func show(every interval: Duration, _ read: () async throws -> Report?) async throws -> ExitCode {
+  /// - Returns: the exit code of the report.
+  func show(every interval: Duration, _ read: () async throws -> Report) async throws -> ExitCode {
     while true {
-      if let report = try await read() {
-        show(json: report.json, text: report.text)
-        if !isWatching { return report.code }
-      }
+      let report = try await read()
+      show(json: report.json, text: report.text)
+      if !isWatching { return report.code }
       try await Task.sleep(for: interval)
     }
   }

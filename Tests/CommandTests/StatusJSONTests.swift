@@ -31,15 +31,12 @@ import Worker
     let partitions = (0..<4).map { TopicDescription.Partition(id: $0, leader: 1, replicas: 3, inSync: 3) }
     let all = Dictionary(uniqueKeysWithValues: topics.all.map { ($0, TopicDescription(name: $0, partitions: partitions)) })
     let partition = TopicPartition(topics.requests, 0)
-    let state = PartitionState(
-      lag: PartitionLag(partition: partition, log: 0..<9, committed: 4, oldest: time - 2_000), behind: 2_000, rates: nil, catchUp: .keepsUp,
-      owner: .unknown)
     let member = GroupMembers.Member(id: "m", client: "t/0", host: "/10.0.0.2", partitions: [partition])
-    let lag = LagReport(
-      time: time, group: "g", members: GroupMembers(state: "Stable", members: [member]),
-      topics: [TopicLag(topic: topics.requests, partitions: [state])], logs: [], lanes: nil, problems: [], gaps: [])
+    let lag = LagSample(
+      partitions: [PartitionLag(partition: partition, log: 0..<9, committed: 4, oldest: time - 2_000)],
+      members: GroupMembers(state: "Stable", members: [member]))
     var kafka = KafkaState(cluster: ClusterDescription(id: "k", brokers: [2: "c:9092", 1: "b:9092"], topics: all), lag: .found(lag))
-    kafka.differences = [topics.requests: []]
+    kafka.settings = .found([topics.requests: TopicSettings(differences: [])])
     return kafka
   }
 
@@ -51,7 +48,7 @@ import Worker
     return RedisState(
       server: server, identity: .found(ClusterIdentity(kafka: "k", topicPrefix: "t.", buckets: 4, name: "c")),
       workers: .found([listing(fanOut), listing(transform)]),
-      lanes: .found([Lanes.Listing(partition: 3, name: "f/0", silentMilliseconds: 100)]), population: nil)
+      lanes: .found([Lanes.Listing(partition: 3, name: "f/0", silentMilliseconds: 100)]))
   }
 
   private static func listing(_ report: WorkerReport, silent: Int64 = 100) -> Workers.Listing {
@@ -60,57 +57,55 @@ import Worker
 
   private static func report(
     kafka: KafkaState? = Self.kafka, redis: RedisState? = Self.redis, _ change: (inout KafkaState, inout RedisState) -> Void = { _, _ in }
-  ) -> StatusReport {
+  ) -> ClusterReport {
     var (changedKafka, changedRedis) = (kafka ?? Self.kafka, redis ?? Self.redis)
     change(&changedKafka, &changedRedis)
-    let sample = StatusSample(
-      time: time, kafka: kafka == nil ? .unknown("no answer") : .found(changedKafka),
+    let sample = ClusterSample(
+      time: time, moment: 0, kafka: kafka == nil ? .unknown("no answer") : .found(changedKafka),
       redis: redis == nil ? .unknown("no answer") : .found(changedRedis))
-    return StatusReport(sample, topics, group: "g", laneLifetimeMilliseconds: 10_000, buckets: 4, cluster: "c")
+    return ClusterReport(sample, ReportedCluster(topics, group: "g", laneLifetimeMilliseconds: 10_000, buckets: 4, name: "c"))
   }
 
-  private static func objects(_ report: StatusReport) throws -> [JSONValue] {
-    try StatusJSON.lines(report).map { try JSONValue(parsing: $0) }
+  private static func objects(_ report: ClusterReport) throws -> [JSONValue] {
+    try StatusJSON.lines(report, .all).map { try JSONValue(parsing: $0) }
   }
 
   @Test func `of a cluster that is well each worker, Kafka and Redis have an object, and the last has no problem`() throws {
     let objects = try Self.objects(Self.report())
-    #expect(objects.count == 5)
+    #expect(objects.count == 6)
     #expect(
       objects[0].text
         == #"{"worker":"f","state":"ready","silentMs":100,"roles":["fan-out"],"version":"1","started":"2023-11-14T22:12:20.000Z","#
         + #""admin":"http://10.0.0.1:9464","devices":["ws://10.0.0.1:7171/v1/device"],"lanes":1,"connections":5,"partitions":null,"#
-        + #""deliveryPartitions":[3],"lags":[{"worker":"f","lane":"fan-out-0","partition":3,"records":2,"behindMs":700}],"#
+        + #""lags":[{"lane":"fan-out-0","partition":3,"records":2,"behindMs":700}],"#
         + #""clockAheadMs":-3,"conditions":[]}"#)
     #expect(objects[1]["worker"] == "t" && objects[1]["partitions"] == 8 && objects[1]["connections"] == .null)
-    #expect(objects[1]["deliveryPartitions"] == [] && objects[1]["lags"] == [] && objects[1]["admin"] == .null)
-    let kafka = try #require(objects[2]["kafka"])
-    #expect(kafka["id"] == "k" && kafka["brokers"]?.text == #"["b:9092","c:9092"]"# && kafka["groupState"] == "Stable")
+    #expect(objects[1]["lags"] == [] && objects[1]["admin"] == .null)
+    #expect(objects[2]["topic"] == "t.requests" && objects[2]["records"] == 5 && objects[2]["behindMs"] == 2_000)
+    let kafka = try #require(objects[3]["kafka"])
+    #expect(kafka["id"] == "k" && kafka["brokers"]?.text == #"["b:9092","c:9092"]"#)
     #expect(kafka["members"]?.text == #"[{"member":"m","client":"t/0","host":"/10.0.0.2","partitions":1}]"#)
-    #expect(kafka["topics"]?.elements?.count == Self.topics.all.count && kafka["stopped"] == [] && kafka["limited"] == [])
+    #expect(kafka["topics"]?.elements?.count == Self.topics.all.count)
     let requests = try #require(kafka["topics"]?.elements?.first { $0["topic"] == "t.requests" })
-    #expect(
-      requests.text
-        == #"{"topic":"t.requests","partitions":4,"replication":3,"differences":[],"records":5,"behindMs":2000}"#)
+    #expect(requests.text == #"{"topic":"t.requests","partitions":4,"replication":3,"differences":[]}"#)
     let events = try #require(kafka["topics"]?.elements?.first { $0["topic"] == "t.events" })
-    #expect(events["differences"] == .null && events["records"] == .null && events["behindMs"] == .null)
+    #expect(events["differences"] == .null)
     #expect(
-      objects[3]["redis"]?.text
+      objects[4]["redis"]?.text
         == #"{"address":"redis:6379","version":"7.0.15","role":"primary","replicas":1,"usedMemory":80,"maximumMemory":100,"#
         + #""policy":"noeviction","evictedKeys":0,"appendOnly":true,"appendFsync":"everysec","saved":true,"kafka":"k","topicPrefix":"t.","#
-        + #""layout":2,"oldestLayout":2,"#
-        + #""fanOutLanes":1}"#)
+        + #""layout":2,"oldestLayout":2}"#)
     #expect(
-      objects[4].text
-        == #"{"time":"2023-11-14T22:13:20.000Z","topicPrefix":"t.","kafkaAnswers":true,"redisAnswers":true,"workers":2,"lanes":1,"#
-        + #""problems":[],"notes":[]}"#)
+      objects[5].text
+        == #"{"time":"2023-11-14T22:13:20.000Z","topicPrefix":"t.","group":"g","groupState":"Stable","members":1,"kafkaAnswers":true,"#
+        + #""redisAnswers":true,"workers":2,"lanes":1,"problems":[],"notes":[]}"#)
   }
 
   @Test func `where one is away it has no object, and the rest is told`() throws {
     let noRedis = try Self.objects(Self.report(redis: nil))
-    #expect(noRedis.count == 2 && noRedis[0]["kafka"] != nil && noRedis[1]["redisAnswers"] == false)
-    #expect(noRedis[1]["workers"] == .null && noRedis[1]["lanes"] == .null)
-    #expect(noRedis[1]["problems"]?.text == #"[{"problem":"redis-away","sentence":"Redis does not answer: no answer"}]"#)
+    #expect(noRedis.count == 3 && noRedis[1]["kafka"] != nil && noRedis[2]["redisAnswers"] == false)
+    #expect(noRedis[2]["workers"] == .null && noRedis[2]["lanes"] == .null)
+    #expect(noRedis[2]["problems"]?.text == #"[{"problem":"redis-away","sentence":"Redis does not answer: no answer"}]"#)
     let noKafka = try Self.objects(Self.report(kafka: nil))
     #expect(noKafka.count == 4 && noKafka[2]["redis"] != nil && noKafka[3]["kafkaAnswers"] == false)
     let nothing = try Self.objects(Self.report(kafka: nil, redis: nil))
@@ -120,8 +115,8 @@ import Worker
         (kafka.lag, kafka.applications) = (.unknown("slow"), .unknown("slow"))
         (redis.identity, redis.workers, redis.lanes) = (.found(nil), .unknown("a"), .unknown("b"))
       })
-    #expect(part[0]["kafka"]?["groupState"] == .null && part[0]["kafka"]?["members"] == .null && part[0]["kafka"]?["stopped"] == .null)
-    #expect(part[1]["redis"]?["kafka"] == .null && part[1]["redis"]?["fanOutLanes"] == .null && part[2]["workers"] == .null)
+    #expect(part[0]["kafka"]?["members"] == .null && part[1]["redis"]?["kafka"] == .null)
+    #expect(part[2]["groupState"] == .null && part[2]["lanes"] == .null && part[2]["workers"] == .null)
   }
 
   @Test func `a worker is told with how it stands, and why and since when it is not ready`() throws {
@@ -149,20 +144,15 @@ import Worker
     #expect(problems[1]["sentence"]?.stringValue?.contains("it was killed, hangs, or cannot write to Redis") == true)
   }
 
-  @Test func `what was counted in Redis has its margins and its largest mailboxes`() throws {
-    let seen = PopulationSurvey.SeenMailbox(token: "ab", entries: 3, oldest: Self.time - 1_000)
-    let found = PopulationEstimate(
-      devices: Estimate(value: 90, margin: 7, isExact: false), connected: .counted(1), mailboxes: .counted(1), notifications: .counted(3),
-      largest: [seen], oldest: [PopulationSurvey.SeenMailbox(token: "cd", entries: 1, oldest: nil)], keysScanned: 5, devicesRead: 2,
-      mailboxesRead: 1)
+  @Test func `what was counted in Redis is told, and whether it is an estimate`() throws {
+    var found = Population.Counts()
+    (found.keys, found.devices, found.connected, found.mailboxes, found.entries) = (10, 9, 1, 1, 3)
     let objects = try Self.objects(Self.report { $1.population = .found(found) })
-    #expect(objects.count == 6)
     #expect(
-      objects[4]["population"]?.text
-        == #"{"devices":{"value":90,"margin95":7,"exact":false},"connected":{"value":1,"margin95":0,"exact":true},"#
-        + #""mailboxes":{"value":1,"margin95":0,"exact":true},"notifications":{"value":3,"margin95":0,"exact":true},"#
-        + #""largest":[{"device":"ab","notifications":3,"oldest":"2023-11-14T22:13:19.000Z"}],"#
-        + #""oldest":[{"device":"cd","notifications":1,"oldest":null}],"exact":false,"keysScanned":5,"devicesRead":2,"mailboxesRead":1}"#)
+      objects[5]["population"]?.text == #"{"devices":9,"connected":1,"mailboxes":1,"notifications":3,"exact":true}"#, "\(objects[5].text)")
+    let lines = StatusPrinter(report: Self.report { $1.population = .found(found.scaled(toKeys: 100)) }, width: nil).lines(.all)
+    #expect(lines.contains("devices    about 90 registered, about 10 connected"), "\(lines)")
+    #expect(lines.contains("mailboxes  about 30 notifications in about 10 mailboxes"), "\(lines)")
   }
 
   @Test func `status says whose schedules are pending, the application with most first, and what nobody has`() throws {
@@ -171,16 +161,16 @@ import Worker
       fullest: .init(bucket: 3, partition: 1, pending: 8))
     let report = Self.report { $1.schedules = .found(found) }
     #expect(
-      try Self.objects(report)[4]["schedules"]?.text
+      try Self.objects(report)[5]["schedules"]?.text
         == #"{"pending":15,"withoutDevices":4,"applications":[{"application":"com.a","pending":9},{"application":"com.b","pending":2}],"#
         + #""fullest":{"bucket":3,"partition":1,"pending":8}}"#)
-    let lines = StatusPrinter(report: report, width: nil).lines
+    let lines = StatusPrinter(report: report, width: nil).lines(.all)
     #expect(
       lines.contains(
         "schedules  15 requests pending: com.a 9, com.b 2, 4 for targets without a device; partition 1 has 8 of them in bucket 3, where most are"
       ), "\(lines)")
     let none = Self.report { $1.schedules = .found(ScheduleHolders(holders: [], withoutDevices: 0, fullest: nil)) }
-    #expect(!StatusPrinter(report: none, width: nil).lines.contains { $0.hasPrefix("schedules") })
+    #expect(!StatusPrinter(report: none, width: nil).lines(.all).contains { $0.hasPrefix("schedules") })
   }
 
   @Test func `stopped and limited applications are told with who did it`() throws {
@@ -193,16 +183,15 @@ import Worker
       try entry("a.b", .stop(by: "ada", reason: "wrong prices")), try entry("c.d", .limit(limit, by: "bob")),
     ]
     let objects = try Self.objects(Self.report { kafka, _ in kafka.applications = .found(entries) })
+    let notes = try #require(objects.last?["notes"]?.elements)
     #expect(
-      objects[2]["kafka"]?["stopped"]?.text
-        == #"[{"application":"a.b","from":"2023-11-14T22:13:20.000Z","by":"ada","reason":"wrong prices"}]"#)
+      notes.first?.text.hasPrefix(
+        #"{"note":"stopped","application":"a.b","from":"2023-11-14T22:13:20.000Z","by":"ada","reason":"wrong prices","sentence":"#) == true,
+      "\(notes)")
     #expect(
-      objects[2]["kafka"]?["limited"]?[0]?["application"] == "c.d" && objects[2]["kafka"]?["limited"]?[0]?["perTarget"] == 5,
-      "\(objects[2].text)")
-    let notes = objects.last?["notes"]?.elements?.compactMap(\.stringValue) ?? []
-    #expect(
-      notes.first == "a.b is stopped since 2023-11-14T22:13:20.000Z by ada: wrong prices; 'carillon applications start a.b' starts it again"
-    )
+      notes.first?["sentence"]
+        == "a.b is stopped since 2023-11-14T22:13:20.000Z by ada: wrong prices; 'carillon applications start a.b' starts it again")
+    #expect(notes.last?["application"] == "c.d" && notes.last?["perTarget"] == 5 && notes.last?["perApplication"] == .null)
     #expect(notes.count == 2 && objects.last?["problems"] == [])
   }
 
@@ -210,13 +199,15 @@ import Worker
     let other = ClusterIdentity(kafka: "other", topicPrefix: "t.", buckets: nil, name: nil)
     let report = Self.report { kafka, redis in
       kafka.cluster.topics[Self.topics.people] = nil
-      kafka.differences = [Self.topics.devices: ["has retention.ms=1, not 2"]]
+      kafka.settings = .found([
+        Self.topics.devices: TopicSettings(differences: ["has retention.ms=1, not 2"]),
+        Self.topics.events: TopicSettings(differences: [], minimumInSync: 2),
+      ])
       kafka.cluster.topics[Self.topics.requests]?.partitions[1].leader = -1
       kafka.cluster.topics[Self.topics.events]?.partitions[2].inSync = 1
-      kafka.minimumInSync = [Self.topics.events: 2]
       if var lag = kafka.lag.value {
         lag.members?.members = []
-        lag.problems = [.missed(TopicPartition("t.requests", 0), 4..<15)]
+        lag.partitions = [PartitionLag(partition: TopicPartition("t.requests", 0), log: 15..<20, committed: 4)]
         kafka.lag = .found(lag)
       }
       (redis.server.findings, redis.server.evictedKeys, redis.server.isSaved) = ([.error: ["maxmemory-policy is allkeys-lru"]], 3, false)
@@ -227,7 +218,8 @@ import Worker
     }
     let problems = try #require(try Self.objects(report).last?["problems"]?.elements)
     let names: Set<String?> = [
-      "topic-missing", "topic-differs", "without-leader", "replicas-behind", "cannot-be-written", "missed", "redis-unsuitable",
+      "topic-missing", "topic-differs", "without-leader", "replicas-behind", "cannot-be-written", "without-owner", "missed",
+      "redis-unsuitable",
       "redis-evicted", "redis-memory", "redis-not-saved", "other-cluster", "worker-clock", "no-worker",
     ]
     #expect(Set(problems.map { $0["problem"]?.stringValue }) == names && problems.count == names.count, "\(problems.map(\.text))")
@@ -254,19 +246,18 @@ import Worker
         (unready.unreadyCount, unready.unready) = (1, [.init(name: "kafka", reason: "no broker", since: Self.time - 5_000)])
         redis.workers = .found([Self.listing(unready), Self.listing(Self.transform, silent: 90_000)])
       }, width: nil
-    ).lines
+    ).lines(.all)
     let columns = text.map { $0.split(separator: " ").joined(separator: " ") }
-    #expect(columns[0] == "2023-11-14T22:13:20.000Z topics t.…")
+    #expect(columns[0] == "2023-11-14T22:13:20.000Z topics t.… group g: Stable, 1 member 1 fan-out lane")
     #expect(columns[2] == "WORKER ROLE STATE LANES PARTITIONS CONNECTIONS UP VERSION WHERE")
     #expect(columns[3].hasPrefix("f\u{FFFD}[2J\u{FFFD}2J fan-out NOT READY 1"), "\(columns[3])")
     #expect(columns[4].hasPrefix("t transform SILENT for 1 min 30 s 1 8"), "\(columns[4])")
     #expect(columns.contains { $0.hasPrefix("Redis redis:6379, version 7.0.15, primary, 1 replica, 80 B of 100 B (80") }, "\(columns)")
-    #expect(
-      columns.contains("behind t.requests 5 records, the oldest 2 s old; t.deliveries 2 records, the oldest 700 ms old"), "\(columns)")
+    #expect(columns.contains("t.requests (1) 9 5 2 s keeps up partition 0, t/0 10.0.0.2"), "\(columns)")
     #expect(columns.contains { $0.hasPrefix("WRONG f\u{FFFD}[2J\u{FFFD}2J is not ready: kafka: no broker (for 5") }, "\(columns)")
     #expect(columns.contains { $0.hasPrefix("WRONG t has said nothing for 1 min 30 s: it was killed, hangs") }, "\(columns)")
     #expect(text.joined().unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) })
-    let away = StatusPrinter(report: Self.report(kafka: nil, redis: nil), width: nil).lines
+    let away = StatusPrinter(report: Self.report(kafka: nil, redis: nil), width: nil).lines(.all)
     #expect(
       away.contains { $0.hasPrefix("WRONG  Kafka does not answer at no answer") } && away.contains { $0.hasPrefix("Redis      away") })
   }

@@ -52,14 +52,12 @@ import Worker
         guard told.status == 0, let transform, let fanOut, let found = told["population"] else { return false }
         return transform["state"] == "ready" && transform["partitions"]?.integerValue == 8 && transform["connections"] == .null
           && fanOut["state"] == "ready" && fanOut["connections"]?.integerValue == 1
-          && fanOut["deliveryPartitions"]?.elements?.count == 1 && fanOut["admin"]?.stringValue?.hasPrefix("http://127.0.0.1:") == true
+          && fanOut["admin"]?.stringValue?.hasPrefix("http://127.0.0.1:") == true
           && fanOut["devices"]?[0]?.stringValue?.hasPrefix("ws://127.0.0.1:") == true && fanOut["version"] == "0.1.0"
           && fanOut["lanes"]?.integerValue == 1 && fanOut["lags"]?[0]?["lane"] == "fan-out-0"
           && fanOut["lags"]?[0]?["records"]?.integerValue == 0 && fanOut["lags"]?[0]?["behindMs"]?.integerValue == 0
-          && found["exact"] == true && found["devices"]?["value"]?.integerValue == 2
-          && found["connected"]?["value"]?.integerValue == 1 && found["notifications"]?["value"]?.integerValue == 3
-          && found["mailboxes"]?["value"]?.integerValue == 1
-          && found["largest"]?[0]?["device"]?.stringValue == String(repeating: "b", count: 64)
+          && found["exact"] == true && found["devices"]?.integerValue == 2 && found["connected"]?.integerValue == 1
+          && found["notifications"]?.integerValue == 3 && found["mailboxes"]?.integerValue == 1
       }
       // A lane that died long ago is among them until another begins.
       try await pair.redis.command("ZADD", "lanes", "1", "0:dead/0")
@@ -68,13 +66,13 @@ import Worker
       try await pair.eventually("nothing is wrong") {
         latest = try Told(try await status(pair, "--json", "--sample", "0s", "--lane-silence", "2m"))
         // A member that stood still too long joins again.
-        let isStable = pair.kafka.embedded != nil || latest?["kafka"]?["groupState"] == "Stable"
+        let isStable = pair.kafka.embedded != nil || latest?.summary["groupState"] == "Stable"
         return latest?.problems.isEmpty == true && isStable
       }
       let told = try #require(latest)
       #expect(told["population"] == nil && told["redis"]?["policy"] == "noeviction")
       #expect(told["redis"]?["topicPrefix"]?.stringValue == pair.prefix && told["redis"]?["usedMemory"]?.integerValue ?? 0 > 0)
-      #expect(told["redis"]?["fanOutLanes"]?.integerValue == 1 && told.summary["lanes"]?.integerValue == 1)
+      #expect(told.summary["lanes"]?.integerValue == 1)
       #expect(told["kafka"]?["id"] == told["redis"]?["kafka"] && told["kafka"]?["topics"]?.elements?.count == Topics().all.count)
       if pair.kafka.embedded == nil { #expect(told["kafka"]?["members"]?.elements?.count == 1) }
       var shown: CarillonCommand.Result?
@@ -85,13 +83,13 @@ import Worker
       let text = try #require(shown)
       let columns = text.lines.map { $0.split(separator: " ").map(String.init) }
       #expect(columns.contains { $0.first == "WORKER" } && columns.contains { $0.prefix(3).last == "ready" })
-      #expect(text.output.contains("\(pair.prefix)deliveries 0 records"), "\(text.output)")
-      #expect(text.output.contains("2 registered, 1 connected") && text.output.contains("3 notifications wait in 1 mailbox"))
+      #expect(columns.contains { $0.first == "\(pair.prefix)deliveries" }, "\(text.output)")
+      #expect(text.output.contains("2 registered, 1 connected") && text.output.contains("3 notifications in 1 mailbox"))
       try await device.stop()
     }
   }
 
-  @Test(.onlyInAll("StatusReportTests has what is told of it"))
+  @Test(.onlyInAll("ClusterReportTests has what is told of it"))
   func aWorkerThatEndsInOrderIsGoneAtOnce() async throws {
     let isGone = Atomic(false)
     // Its end waits a second for Redis, which a machine that stands still may take: then another one ends.
@@ -108,7 +106,7 @@ import Worker
     #expect(hasGone)
   }
 
-  @Test(.onlyInAll("StatusReportTests and StatusJSONTests have what is told of it"))
+  @Test(.onlyInAll("ClusterReportTests and StatusJSONTests have what is told of it"))
   func aKilledWorkerIsTold() async throws {
     try await WorkerPair.with { pair in
       try await pair.eventually("both are there") { try Told(try await status(pair, "--json", "--sample", "0s")).workers.count == 2 }
@@ -123,7 +121,7 @@ import Worker
     }
   }
 
-  @Test(.onlyInAll("StatusReportTests and StatusJSONTests have what is told of it"))
+  @Test(.onlyInAll("ClusterReportTests and StatusJSONTests have what is told of it"))
   func aWorkerThatWasToldToEndIsSeenToDoSoAndIsNotWrong() async throws {
     // It lets devices in until it is told to end for the second time, as all are at the end of the test.
     try await WorkerPair.with(fanOut: ["--unready-for", "2m", "--drain", "3m"]) { pair in
@@ -164,7 +162,7 @@ import Worker
     }
   }
 
-  @Test(.onlyInAll("StatusReportTests and StatusJSONTests have what is told then"))
+  @Test(.onlyInAll("ClusterReportTests and StatusJSONTests have what is told then"))
   func withRedisAwayTheRestIsToldAndWithBothAwayADependencyIsMissing() async throws {
     try await WorkerPair.with { pair in
       let noRedis = try Told(try await status(pair, "--json", redis: "127.0.0.1:1"))
@@ -177,7 +175,7 @@ import Worker
     }
   }
 
-  @Test(.onlyInAll("StatusReportTests and StatusJSONTests have what is told of it"))
+  @Test(.onlyInAll("ClusterReportTests and StatusJSONTests have what is told of it"))
   func aRedisOfAnotherClusterIsWrongAndIsNotTaken() async throws {
     try await WorkerPair.with { pair in
       try await pair.eventually("Redis is theirs") { try await pair.redis.command("EXISTS", "cluster").integer == 1 }
@@ -192,7 +190,7 @@ import Worker
     }
   }
 
-  @Test(.onlyInAll("StatusReportTests has what is wrong with it"))
+  @Test(.onlyInAll("ClusterReportTests has what is wrong with it"))
   func aRedisThatEvictsOrIsFullIsWrong() async throws {
     try await withRedis(listening: .port(nil), settings: ["--maxmemory", "4mb", "--maxmemory-policy", "allkeys-random"]) { server in
       try await RedisProbe.with(server.address) { redis in

@@ -48,7 +48,7 @@ import Transform
     }
   }
 
-  @Test(.onlyInAll("StatusReportTests have it"))
+  @Test(.onlyInAll("ClusterReportTests have it"))
   func `a setting that differs between workers is told by status`() async throws {
     try await WorkerPair.with { pair in
       let other = try pair.carillon.start(

@@ -16,10 +16,11 @@ import Worker
     let loop: EventLoop
     let reader: ClusterReader
 
-    func look() async throws -> LagReport {
-      var history = LagHistory(topics, group: group, laneLifetimeMilliseconds: 10_000)
-      history.take(try await reader.sample())
-      return try #require(history.report)
+    func look() async throws -> ClusterReport {
+      let cluster = ReportedCluster(topics, group: group, laneLifetimeMilliseconds: 10_000, buckets: 4, name: "c")
+      let report = ClusterReport(await reader.look(), cluster)
+      try #require(report.sample.kafka.value?.lag.value != nil, "\(report.findings)")
+      return report
     }
 
     /// Commits an offset of the requests, as a member of the group without partitions of its own.
@@ -32,7 +33,7 @@ import Worker
       try await kafka.makeTopics(topics.all, partitions: 2)
       let (loop, group) = (EventLoop(name: "lag-test"), topics.requests + "-group")
       let reader = try ClusterReader(
-        on: loop, kafka.configuration, topics, group: group, nil, timeoutMilliseconds: Int32(hangMilliseconds))
+        on: loop, kafka.configuration, topics, group: group, nil, kafkaMilliseconds: hangMilliseconds)
       try await body(Place(kafka: kafka, topics: topics, group: group, loop: loop, reader: reader))
       await reader.close()
       await loop.close()
@@ -67,20 +68,21 @@ import Worker
     try await with { place in
       let requests = place.topics.requests
       var report = try await place.look()
-      #expect(report.topics.map(\.records) == [0, 0] && report.topics.map(\.behind) == [0, 0])
+      #expect(report.topics.prefix(2).map(\.state.records) == [0, 0] && report.topics.prefix(2).map(\.state.behind) == [0, 0])
       let old = WallClock.milliseconds() - 60_000
       func age() -> Int64 { WallClock.milliseconds() - old }
       try await place.kafka.publish((0..<10).map { TestRecord("\($0)", partition: 0, timestamp: old + $0 * 1000) }, to: requests)
       report = try await place.look()
       let first = try #require(report.topics.first)
-      #expect(first.records == 10 && (60_000...age()).contains(first.behind) && first.worst?.lag.partition == TopicPartition(requests, 0))
+      #expect(first.state.records == 10 && (60_000...age()).contains(first.state.behind ?? 0))
+      #expect(first.worst?.lag.partition == TopicPartition(requests, 0))
       try await place.commit(9)
       report = try await place.look()
-      #expect(report.topics.first?.records == 1)
-      #expect((51_000...age()).contains(report.topics.first?.behind ?? 0), "the oldest that is not finished counts")
+      #expect(report.topics.first?.state.records == 1)
+      #expect((51_000...age()).contains(report.topics.first?.state.behind ?? 0), "the oldest that is not finished counts")
       try await place.commit(10)
       report = try await place.look()
-      #expect(report.topics.first?.records == 0 && report.topics.first?.behind == 0 && report.topics.first?.worst == nil)
+      #expect(report.topics.first?.state.records == 0 && report.topics.first?.state.behind == 0 && report.topics.first?.worst == nil)
     }
   }
 
@@ -90,10 +92,10 @@ import Worker
       try await place.kafka.publish(
         (0..<3).map { TestRecord("\($0)", partition: 1, timestamp: time + $0) }, to: place.topics.events)
       let report = try await place.look()
-      let events = try #require(report.logs.first { $0.topic == place.topics.events })
-      #expect(events.records == 3 && events.newest == time + 2)
-      #expect(report.logs.first { $0.topic == place.topics.journal }?.newest == nil)
-      #expect(report.gaps.contains(.redisNotGiven))
+      let events = try #require(report.topics.first { $0.topic == place.topics.events })
+      #expect(events.state.logged == 3 && events.state.newest == time + 2)
+      #expect(report.topics.first { $0.topic == place.topics.journal }?.state.newest == nil)
+      #expect(report.notes.contains(.redisNotGiven))
     }
   }
 
@@ -107,8 +109,9 @@ import Worker
         [TestRecord("b", partition: 0, timestamp: WallClock.milliseconds() - 60_000)], to: requests, on: place.kafka, .open)
       try await place.kafka.publish([TestRecord("c", partition: 0)], to: requests)
       let report = try await place.look()
-      #expect(report.topics.first?.records == 0)
-      let open = report.problems.compactMap { if case .openTransaction(let open) = $0 { open } else { nil } }
+      #expect(report.topics.first?.state.records == 0)
+      let open = report.sample.kafka.value?.lag.value?.openTransactions ?? []
+      #expect(open.map { .openTransaction($0) } == report.problems.filter { $0.name == "open-transaction" })
       #expect(open.map(\.partition) == [TopicPartition(requests, 0)] && open.map(\.offset) == [2] && open.map(\.records) == [2])
     }
   }
@@ -119,9 +122,12 @@ import Worker
       for topic in topics.all where topic != topics.journal { try kafka.embedded?.createTopic(topic, partitions: 1) }
       let loop = EventLoop(name: "lag-test")
       let reader = try ClusterReader(
-        on: loop, kafka.configuration, topics, group: "g", nil, timeoutMilliseconds: Int32(hangMilliseconds))
-      let sample = try await reader.sample()
-      #expect(Set(sample.gaps) == [.ownersUntold, .redisNotGiven, .topicMissing(topics.journal)] && sample.members == nil)
+        on: loop, kafka.configuration, topics, group: "g", nil, kafkaMilliseconds: hangMilliseconds)
+      let cluster = ReportedCluster(topics, group: "g", laneLifetimeMilliseconds: 10_000, buckets: 4, name: "c")
+      let report = ClusterReport(await reader.look(), cluster)
+      #expect(
+        report.findings == [.topicMissing(topics.journal), .producersTime(topics.requests), .ownersUntold, .redisNotGiven]
+          && report.members == nil)
       await reader.close()
       await loop.close()
     }
@@ -135,18 +141,17 @@ import Worker
         var report = try await place.look()
         for _ in 0..<60 where !report.problems.isEmpty { report = try await place.look() }
         #expect(report.problems.isEmpty && report.members?.state == "Stable")
-        guard case .member(let owner) = report.topics.first?.partitions.first?.owner else {
-          Issue.record("nobody owns it")
-          return
-        }
+        let owner = try #require(report.members?.members.first)
         #expect(owner.client == "carillon-test" && owner.partitions.count == 2)
+        let reader = try #require(report.topics.first?.partitions.first?.readers?.first)
+        #expect(reader.hasPrefix("carillon-test "), "\(reader)")
       }
       var report = try await place.look()
       await eventually("the group is empty") {
         report = try await place.look()
         return report.members?.state == "Empty"
       }
-      #expect(report.topics.map(\.ownerless) == [[0, 1], [0, 1]])
+      #expect(report.topics.prefix(2).map(\.withoutReader) == [[0, 1], [0, 1]])
     }
   }
 

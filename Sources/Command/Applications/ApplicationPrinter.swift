@@ -30,16 +30,7 @@ struct ApplicationPrinter {
   private func limitLine(_ application: Name, _ period: LimitPeriod) -> String {
     let since = "from \(Timestamp.text(period.from)), by \(TerminalText.visible(period.by))"
     guard let limit = period.limit else { return "\(application)  has no rate limit, \(since)" }
-    return "\(application)  limited to \(Self.text(limit)), \(since)"
-  }
-
-  /// The numbers of a limit and its window.
-  static func text(_ limit: RateLimit) -> String {
-    let numbers = [
-      limit.perTarget.map { "\(TerminalText.count($0, "request")) for one target" },
-      limit.perApplication.map { "\(TerminalText.count($0, "request")) in each partition" },
-    ]
-    return "\(numbers.compactMap(\.self).joined(separator: " and ")) in \(TerminalText.duration(limit.window))"
+    return "\(application)  limited to \(limit.words), \(since)"
   }
 
   /// The lines of a list: of each application the stop and the limit that go on, or all, the newest first; and what it was granted.

@@ -1,3 +1,4 @@
+import EventLoop
 import Kafka
 import Notifications
 import Operations
@@ -6,40 +7,70 @@ import Worker
 
 /// A report for a person.
 struct StatusPrinter {
-  let report: StatusReport
+  /// What of a report is shown, besides its problems and notes.
+  enum View {
+    /// All of it, with a line for each topic.
+    case all
+    /// Only the topics, or only their partitions.
+    case topics, partitions
+  }
+
+  let report: ClusterReport
   let width: Int?
 
   /// All lines of the report.
-  var lines: [String] {
-    var lines = [TerminalText.row([Timestamp.text(report.sample.time), "topics \(report.topics.prefix)…"], width: width), ""]
-    if !report.workers.isEmpty {
-      lines += TerminalTable(
-        heading: ["WORKER", "ROLE", "STATE", "LANES", "PARTITIONS", "CONNECTIONS", "UP", "VERSION", "WHERE"], words: [1, 2]
-      ).lines(report.workers.map(row), width: width)
-      lines.append("")
+  ///
+  /// - Parameter height: the lines that fit, and nil for all. The screen cuts off the rest, so the problems and the partitions that are
+  ///   furthest behind come first.
+  func lines(_ view: View, height: Int? = nil) -> [String] {
+    let remarks = TerminalText.remarks(
+      wrong: report.problems.map { TerminalText.visible($0.sentence) }, notes: report.notes.map { TerminalText.visible($0.sentence) },
+      width: width)
+    var blocks = [topics(view, worstFirst: height != nil)]
+    if view == .all {
+      blocks.insert(table, at: 0)
+      let facts = (kafka + redis + schedules + population).map { TerminalText.padded($0.name, Self.nameWidth) + "  " + $0.text }
+      blocks.append(facts.map { TerminalText.sentence($0, width: width) })
     }
-    let facts = kafka + redis + schedules + population
-    lines += facts.map { TerminalText.sentence(TerminalText.padded($0.name, Self.nameWidth) + "  " + $0.text, width: width) }
-    return lines
-      + TerminalText.remarks(wrong: report.problems.map(StatusWords.problem), notes: report.notes.map(StatusWords.note), width: width)
+    let shown = blocks.filter { !$0.isEmpty }.flatMap { [""] + $0 }
+    return [heading] + (height == nil ? shown + remarks : remarks + shown)
   }
 
   private static let nameWidth = "mailboxes".count
 
+  private var heading: String {
+    var words = [Timestamp.text(report.sample.time), "topics \(report.cluster.topics.prefix)…"]
+    let group = "group \(TerminalText.visible(report.cluster.group))"
+    if let found = report.members {
+      let state = found.state == "Dead" ? "does not exist" : "\(found.state), \(TerminalText.count(found.members.count, "member"))"
+      words.append("\(group): \(state)")
+    } else {
+      words.append(group)
+    }
+    if let lanes = report.lanes { words.append(TerminalText.count(lanes.count, "fan-out lane")) }
+    return TerminalText.row(words, width: width)
+  }
+
   // MARK: Workers
+
+  private var table: [String] {
+    guard !report.workers.isEmpty else { return [] }
+    return TerminalTable(
+      heading: ["WORKER", "ROLE", "STATE", "LANES", "PARTITIONS", "CONNECTIONS", "UP", "VERSION", "WHERE"], words: [1, 2]
+    ).lines(report.workers.map(row), width: width)
+  }
 
   private func row(_ worker: Workers.Listing) -> [String] {
     let said = worker.report
-    let deliveries = report.partitions(of: worker)
+    let deliveries = report.laneLags.filter { $0.worker == worker.name }.map(\.partition).sorted()
     let partitions = [said?.partitions.map { "\($0)" }, deliveries.isEmpty ? nil : "deliveries \(PartitionNames.text(deliveries))"]
       .compactMap { $0 }.joined(separator: ", ")
     let places = [said?.admin].compactMap { $0 } + (said?.devices ?? [])
     return [
-      TerminalText.visible(worker.name), TerminalText.visible(worker.roles.joined(separator: ", ")), state(worker),
-      said.map { "\($0.lanes)" } ?? "-", partitions.isEmpty ? "-" : partitions,
-      said?.connections.map { "\($0)" } ?? "-", worker.age.map { TerminalText.duration($0) } ?? "-",
-      TerminalText.visible(said?.version ?? "-"), TerminalText.visible(places.joined(separator: ", ")),
-    ]
+      worker.name.text, worker.roles.joined(separator: ", "), state(worker), said.map { "\($0.lanes)" } ?? "-",
+      partitions.isEmpty ? "-" : partitions, said?.connections.map { "\($0)" } ?? "-",
+      worker.age.map { TerminalText.duration($0) } ?? "-", said?.version ?? "-", places.joined(separator: ", "),
+    ].map(TerminalText.visible)
   }
 
   private func state(_ worker: Workers.Listing) -> String {
@@ -52,69 +83,79 @@ struct StatusPrinter {
     }
   }
 
-  // MARK: Kafka
+  // MARK: Topics
+
+  private func topics(_ view: View, worstFirst: Bool) -> [String] {
+    guard !report.topics.isEmpty else { return [] }
+    let heading = ["TOPIC", "LOG", "NEWEST", "IN/S", "OUT/S", "RECORDS", "BEHIND", "CAUGHT UP", view == .partitions ? "READ BY" : "WORST"]
+    let rows: [[String]]
+    if view == .partitions {
+      let partitions = report.topics.flatMap(\.partitions)
+      let sorted = worstFirst ? partitions.sorted { $0.state.rank > $1.state.rank } : partitions
+      rows = sorted.map { cells("\($0.lag.partition)", $0.state, readers($0)) }
+    } else {
+      rows = report.topics.map { topic in
+        let worst = topic.worst.map { "partition \($0.lag.partition.partition)\($0.readers == nil ? "" : ", " + readers($0))" }
+        return cells("\(topic.topic) (\(topic.partitions.count))", topic.state, worst ?? "")
+      }
+    }
+    return TerminalTable(heading: heading).lines(rows, width: width)
+  }
+
+  private func readers(_ partition: PartitionState) -> String {
+    partition.readers.map { $0.isEmpty ? "NOBODY" : TerminalText.visible($0.joined(separator: ", ")) } ?? ""
+  }
+
+  private func cells(_ name: String, _ state: ReadState, _ last: String) -> [String] {
+    [
+      name, "\(state.logged)", state.newest.map { TerminalText.duration(max(0, report.sample.time - $0)) + " ago" } ?? "",
+      rate(state.in), rate(state.out), state.records.map { "\($0)" } ?? "",
+      state.records == 0 ? "0" : state.behind.map { TerminalText.duration($0) } ?? "", state.catchUp?.facts.words ?? "", last,
+    ]
+  }
+
+  /// A rate with one decimal where it is small.
+  private func rate(_ rate: Double?) -> String {
+    guard let rate else { return "" }
+    if rate >= 100 || rate == 0 { return String(Int64(saturating: rate.rounded())) }
+    let tenths = Int64(saturating: (rate * 10).rounded())
+    return tenths == 0 ? "<0.1" : "\(tenths / 10).\(tenths % 10)"
+  }
+
+  // MARK: Kafka and Redis
 
   private var kafka: [(name: String, text: String)] {
     guard let kafka = report.sample.kafka.value else { return [("Kafka", "away")] }
-    let brokers = kafka.cluster.brokers.sorted { $0.key < $1.key }.map { TerminalText.visible($0.value) }
-    var facts = [
-      (
-        "Kafka",
-        "\(TerminalText.visible(kafka.cluster.id ?? "without an id")), \(TerminalText.count(brokers.count, "broker")): "
-          + shortened(brokers)
-      )
-    ]
-    guard let lag = kafka.lag.value else { return facts }
-    if let members = lag.members {
-      let hosts = Dictionary(grouping: members.members) { String($0.host.drop { $0 == "/" }) }.sorted { $0.key < $1.key }.map {
-        host, members in
-        let partitions = members.reduce(0) { $0 + $1.partitions.count }
-        let share = "\(TerminalText.count(members.count, "member")), \(TerminalText.count(partitions, "partition"))"
-        return TerminalText.visible(host) + (members.count == 1 ? " (\(TerminalText.count(partitions, "partition")))" : " (\(share))")
-      }
-      let state = "\(TerminalText.visible(report.group)): \(LagWords.state(members))"
-      facts.append(("group", state + (hosts.isEmpty ? "" : ": " + shortened(hosts))))
-    }
-    func behind(_ topic: String, _ records: Int64, _ oldest: Int64?) -> String {
-      let age = records == 0 ? "" : ", the oldest " + (oldest.map { TerminalText.duration($0) + " old" } ?? "of unknown age")
-      return "\(topic) \(TerminalText.count(records, "record"))\(age)"
-    }
-    var topics = lag.topics.map { behind($0.topic, $0.records, $0.behind) }
-    if let worst = report.worstLane {
-      topics.append(behind(report.topics.deliveries, report.laneLags.reduce(0) { $0 + $1.records }, worst.behind))
-    }
-    facts.append(("behind", topics.joined(separator: "; ")))
-    return facts
+    let brokers = kafka.cluster.brokers.sorted { $0.key < $1.key }.map(\.value)
+    let text = "\(kafka.cluster.id ?? "without an id"), \(TerminalText.count(brokers.count, "broker")): \(shortened(brokers))"
+    return [("Kafka", TerminalText.visible(text))]
   }
 
   private func shortened(_ names: [String]) -> String {
     names.prefix(8).joined(separator: ", ") + (names.count > 8 ? " and \(names.count - 8) more" : "")
   }
 
-  // MARK: Redis
-
   private var redis: [(name: String, text: String)] {
-    guard let redis = report.sample.redis.value else { return [("Redis", "away")] }
+    guard let known = report.sample.redis else { return [] }
+    guard let redis = known.value else { return [("Redis", "away")] }
     let server = redis.server
-    var words = [server.address, server.version.map { "version \($0)" }, server.isPrimary.map { $0 ? "primary" : "replica" }]
-    words.append(server.replicas.map { TerminalText.count($0, "replica") })
-    words.append(
-      server.usedMemory.map { used in
-        let maximum = server.maximumMemory ?? 0
-        return maximum > 0
-          ? "\(TerminalText.size(used)) of \(TerminalText.size(maximum)) (\(TerminalText.share(used, of: maximum)))"
-          : "\(TerminalText.size(used)), no maxmemory"
-      })
-    words.append(server.policy)
-    words.append(server.evictedKeys.map { "\($0) evicted" })
-    words.append(server.appendsWrites.map { $0 ? "AOF \(server.synchronization ?? "")" : "no AOF" })
+    let memory = server.usedMemory.map { used in
+      let maximum = server.maximumMemory ?? 0
+      let share = " of \(ReadableText.size(maximum)) (\(TerminalText.share(used, of: maximum)))"
+      return ReadableText.size(used) + (maximum > 0 ? share : ", no maxmemory")
+    }
     let layouts = (redis.identity.value ?? nil)?.layouts
-    words.append(layouts.map { $0.count == 1 ? "layout \($0.upperBound)" : "layouts \($0.lowerBound) to \($0.upperBound)" })
+    let words = [
+      server.address, server.version.map { "version \($0)" }, server.isPrimary.map { $0 ? "primary" : "replica" },
+      server.replicas.map { TerminalText.count($0, "replica") }, memory, server.policy, server.evictedKeys.map { "\($0) evicted" },
+      server.appendsWrites.map { $0 ? "AOF \(server.synchronization ?? "")" : "no AOF" },
+      layouts.map { $0.count == 1 ? "layout \($0.upperBound)" : "layouts \($0.lowerBound) to \($0.upperBound)" },
+    ]
     return [("Redis", words.compactMap { $0.map(TerminalText.visible) }.joined(separator: ", "))]
   }
 
   private var schedules: [(name: String, text: String)] {
-    guard let found = report.sample.redis.value?.schedules?.value, found.pending > 0 else { return [] }
+    guard let found = report.sample.redis?.value?.schedules?.value, found.pending > 0 else { return [] }
     var whose = found.holders.map { "\(TerminalText.visible($0.application)) \($0.pending)" }
     if found.withoutDevices > 0 { whose.append("\(found.withoutDevices) for targets without a device") }
     let fullest = found.fullest.map { "; partition \($0.partition) has \($0.pending) of them in bucket \($0.bucket), where most are" } ?? ""
@@ -122,35 +163,25 @@ struct StatusPrinter {
   }
 
   private var population: [(name: String, text: String)] {
-    guard let found = report.sample.redis.value?.population?.value else { return [] }
-    var mailboxes =
-      "\(number(found.notifications, "notification")) \(found.notifications.value == 1 ? "waits" : "wait") in \(number(found.mailboxes, "mailbox"))"
-    let seen = found.mailboxes.isExact ? "" : " of those seen"
-    if let largest = found.largest.first {
-      mailboxes += "; the largest\(seen) has \(largest.entries), of \(TerminalText.device(largest.token))"
-    }
-    if let oldest = found.oldest.first, let time = oldest.oldest {
-      let age = TerminalText.duration(max(0, report.sample.time - time))
-      mailboxes += "; the oldest\(seen) is \(age) old, of \(TerminalText.device(oldest.token))"
-    }
-    var facts = [
-      ("devices", "\(number(found.devices)) registered, \(number(found.connected)) connected"), ("mailboxes", mailboxes),
+    guard let found = report.sample.redis?.value?.population?.value else { return [] }
+    let about = found.isExact ? "" : "about "
+    let (entries, mailboxes) = (TerminalText.count(found.entries, "notification"), TerminalText.count(found.mailboxes, "mailbox"))
+    return [
+      ("devices", "\(about)\(found.devices) registered, \(about)\(found.connected) connected"),
+      ("mailboxes", "\(about)\(entries) in \(about)\(mailboxes)"),
     ]
-    if !found.isExact {
-      facts.append(
-        (
-          "sample",
-          "\(TerminalText.count(found.keysScanned, "key")) seen, \(TerminalText.count(found.devicesRead, "device")) and \(TerminalText.count(found.mailboxesRead, "mailbox")) read; ± is the 95% interval"
-        ))
+  }
+}
+
+extension CatchUp {
+  /// Its name and its milliseconds for programs, and its words.
+  var facts: (name: String, milliseconds: Int64?, words: String) {
+    switch self {
+    case .atEnd: ("at-end", 0, "at the end")
+    case .keepsUp: ("keeps-up", 0, "keeps up")
+    case .after(let milliseconds): ("catches-up", milliseconds, "in " + TerminalText.duration(milliseconds))
+    case .never: ("falls-behind", nil, "never")
+    case .unknown: ("unknown", nil, "-")
     }
-    return facts
-  }
-
-  private func number(_ estimate: Estimate) -> String {
-    estimate.isExact ? "\(estimate.value)" : "about \(estimate.value) (±\(estimate.margin))"
-  }
-
-  private func number(_ estimate: Estimate, _ noun: String) -> String {
-    estimate.isExact ? TerminalText.count(estimate.value, noun) : "\(number(estimate)) \(TerminalText.plural(noun))"
   }
 }

@@ -11,6 +11,17 @@ package struct ApplicationEntry: Sendable, Equatable {
   package var stops: ApplicationStops
 }
 
+extension RateLimit {
+  /// The numbers of the limit and its window.
+  package var words: String {
+    let numbers = [
+      perTarget.map { "\(ReadableText.count($0, "request")) for one target" },
+      perApplication.map { "\(ReadableText.count($0, "request")) in each partition" },
+    ]
+    return "\(numbers.compactMap(\.self).joined(separator: " and ")) in \(ReadableText.duration(milliseconds: window))"
+  }
+}
+
 /// The result of a change of an application.
 package struct ApplicationChange: Sendable, Equatable {
   /// The stops by the newest record.

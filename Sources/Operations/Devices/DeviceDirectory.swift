@@ -56,8 +56,8 @@ package actor DeviceDirectory: LoopActor {
   private let laneMilliseconds: Int64
   private let boundKeys: BoundKeys
 
-  /// The keys of a scan, and the most scans in a second. Redis answers no other client during a scan.
-  private static let (scannedKeys, scansPerSecond) = (500, 200)
+  /// The keys of a scan, and the pause after each in milliseconds. Redis answers no other client during a scan.
+  private static let (scannedKeys, pauseMilliseconds) = (500, 5)
   /// How often the progress of a scan is reported, in milliseconds.
   private static let progressMilliseconds: Int64 = 1_000
 
@@ -112,13 +112,10 @@ package actor DeviceDirectory: LoopActor {
     _ onProgress: (_ looked: Int64, _ of: Int64) -> Void
   ) async throws {
     let total = try await population.keyCount()
-    var pace = CommandPace(perSecond: Self.scansPerSecond, largest: 1)
     var told: Set<Name> = []
     var (place, looked) = (UInt64(0), Int64(0))
     var reported = SteadyClock.milliseconds()
     repeat {
-      let wait = pace.wait(for: 1, at: SteadyClock.nanoseconds())
-      if wait > 0 { await loop.sleep(milliseconds: Int((wait + 999_999) / 1_000_000)) }
       let (next, found) = try await devices.applications(of: user, from: place, keys: Self.scannedKeys)
       // A table that is being resized may return a key twice.
       for application in found.sorted() where told.insert(application).inserted {
@@ -129,6 +126,7 @@ package actor DeviceDirectory: LoopActor {
         onProgress(min(looked, total), total)
         reported = SteadyClock.milliseconds()
       }
+      await loop.sleep(milliseconds: Self.pauseMilliseconds)
     } while place != 0 && !reading.end.hasMore
   }
 

@@ -3,7 +3,7 @@ package import Kafka
 import Notifications
 import Worker
 
-/// How far a group is behind the end of a partition.
+/// How far a group is behind the end of a partition, or only the log of a partition that no group reads.
 package struct PartitionLag: Sendable, Hashable {
   /// The partition.
   package var partition: TopicPartition
@@ -13,6 +13,8 @@ package struct PartitionLag: Sendable, Hashable {
   package var committed: Int64?
   /// The timestamp of the oldest unfinished record, in milliseconds since 1970; nil if there is none.
   package var oldest: Int64?
+  /// The timestamp of the newest record; nil if there is none, or if it was not read, as in a topic of the group.
+  package var newest: Int64?
 
   /// Unfinished records.
   package var records: Int64 { max(0, log.upperBound - max(committed ?? log.lowerBound, log.lowerBound)) }
@@ -37,7 +39,7 @@ final class GroupLag {
     reader = .ofSingleRecords(on: loop, kafka)
   }
 
-  /// Reads how far the group is behind in these partitions of one topic, in their order.
+  /// Reads how far the group is behind in these partitions, in their order.
   ///
   /// It reads the first unfinished record of each partition, since Kafka tells no record's time otherwise.
   ///
@@ -47,22 +49,30 @@ final class GroupLag {
     // Read afterwards, so that the group is never ahead of the end.
     let ends = try await admin.ends(of: partitions)
     var lags = partitions.map { PartitionLag(partition: $0, log: ends[$0] ?? 0..<0, committed: committed[$0]?.offset) }
-    var oldest: [TopicPartition: Int64] = [:]
     let stretches = lags.filter { $0.records > 0 }.map { lag in
       // Offsets of a transaction may have no record.
       TopicStretch(lag.partition, max(lag.committed ?? 0, lag.log.lowerBound), lag.log.upperBound)
     }
-    let names = Dictionary(stretches.map { ($0.partition.partition, $0.partition) }) { first, _ in first }
-    let what = "the oldest records that are not finished"
-    func isOver() -> Bool { SteadyClock.milliseconds() >= moment }
-    try await reader.read(stretches, what, in: nil, until: { oldest.count == stretches.count || isOver() }) {
-      guard let partition = names[$0.partition], oldest[partition] == nil else { return }
-      oldest[partition] = $0.timestamp
-    }
-    if oldest.count < stretches.count, isOver() { throw KafkaError(.timedOut, "read \(what)") }
+    let oldest = try await reader.firstTimes(in: stretches, "the oldest records that are not finished", by: moment)
     for index in lags.indices { lags[index].oldest = oldest[lags[index].partition] }
     return lags
   }
 
   func close() async { await offsets.close() }
+}
+
+extension TopicReader {
+  /// Reads the timestamp of the first record of each stretch that has one.
+  ///
+  /// - Parameter moment: the deadline by the steady clock.
+  func firstTimes(in stretches: [TopicStretch], _ what: String, by moment: Int64) async throws(KafkaError) -> [TopicPartition: Int64] {
+    var times: [TopicPartition: Int64] = [:]
+    func isEnough() -> Bool { times.count == stretches.count || SteadyClock.milliseconds() >= moment }
+    try await read(stretches, what, until: isEnough) { record in
+      let partition = TopicPartition(record.topic, record.partition)
+      if times[partition] == nil { times[partition] = record.timestamp }
+    }
+    if times.count < stretches.count, SteadyClock.milliseconds() >= moment { throw KafkaError(.timedOut, "read \(what)") }
+    return times
+  }
 }

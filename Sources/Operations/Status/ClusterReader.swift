@@ -2,81 +2,68 @@ package import EventLoop
 package import Kafka
 import Notifications
 package import Store
-import Synchronization
 package import Worker
 
-/// Samples the state of a cluster, and how far it is behind: an actor on a loop. Only `close` ends it.
+/// Samples the state of a cluster: an actor on a loop. Only `close` ends it.
 package actor ClusterReader: LoopActor {
   /// The actor's loop.
   package nonisolated let loop: EventLoop
-  let kafka: KafkaConfiguration
-  let topics: Topics
-  let group: String
-  let admin: Admin
+  private let kafka: KafkaConfiguration
+  private let topics: Topics
+  private let group: String
+  private let admin: Admin
   private let store: StoreConfiguration?
-  private let sampleMilliseconds: Int
+  private let countMilliseconds: Int
+  private let kafkaMilliseconds: Int64
   /// A client whose ends include the records of open transactions.
-  var uncommitted: Admin?
-  var groupLag: GroupLag?
+  private var uncommitted: Admin?
+  private var groupLag: GroupLag?
   /// Made by the first question to Redis.
   private var shards: Shards?
 
-  private let lagQuestion = SlowQuestion<LagReport>()
-  private let settingsQuestion = SlowQuestion<TopicSettings>()
-  private let applicationsQuestion = SlowQuestion<[ApplicationEntry]>()
-
-  /// The settings of the topics, by topic.
-  private struct TopicSettings: Sendable {
-    var differences: [String: [String]] = [:]
-    var minimumInSync: [String: Int] = [:]
-  }
-
   /// How long Redis may take for an answer, in milliseconds.
   private static let redisMilliseconds = 3_000
-  /// How long all questions to Kafka may take, in milliseconds. Later answers count as unknown.
-  private static let lookMilliseconds = 8_000
-  /// The most commands per second that Redis executes for the survey of devices and mailboxes.
-  package static let commandsPerSecond = 200
-  /// The most commands of one step of it.
-  private static let largestStep = max(Population.deviceCommands, Population.mailboxCommands)
+  /// How long a group may rebalance, in milliseconds.
+  private static let formingMilliseconds: Int64 = 5_000
+  /// The keys that Redis counts with one command, and the pause after each in milliseconds: some 10,000 keys a second.
+  private static let (countedKeys, pauseMilliseconds) = (Int64(100), 10)
 
   /// Makes a reader of a cluster. Its first sample connects.
   ///
   /// - Parameters:
   ///   - group: the consumer group of the transform workers.
   ///   - store: nil if Redis is not given.
-  ///   - sampleMilliseconds: the time for the survey of devices and mailboxes; 0 for none.
-  ///   - timeoutMilliseconds: how long Kafka may take for an answer.
+  ///   - countMilliseconds: the time for counting devices, mailboxes and schedules; 0 leaves them out.
+  ///   - kafkaMilliseconds: how long all questions to Kafka may take. Each may take half of it, so the last one may exceed it.
   package init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, group: String, _ store: StoreConfiguration?,
-    sampleMilliseconds: Int = 0, timeoutMilliseconds: Int32 = 4_000
+    countMilliseconds: Int = 0, kafkaMilliseconds: Int = 8_000
   ) throws(KafkaError) {
-    (self.loop, self.kafka, self.topics, self.group, self.sampleMilliseconds) = (loop, kafka, topics, group, sampleMilliseconds)
-    admin = try Admin(kafka, timeoutMilliseconds: timeoutMilliseconds)
+    (self.loop, self.kafka, self.topics, self.group, self.countMilliseconds) = (loop, kafka, topics, group, countMilliseconds)
+    self.kafkaMilliseconds = Int64(kafkaMilliseconds)
+    admin = try Admin(kafka, timeoutMilliseconds: Int32(kafkaMilliseconds / 2))
     var store = store
     store?.callDeadlineMilliseconds = Self.redisMilliseconds
     self.store = store
   }
 
   /// Takes a sample of Kafka and Redis at the same time. What does not answer within seconds counts as away.
-  package func look() async -> StatusSample {
+  package func look() async -> ClusterSample {
     async let kafka = kafkaState()
     async let redis = redisState()
-    let foundKafka = await kafka
-    var foundRedis = await redis
-    if let shards, case .found(var state) = foundRedis, let requests = foundKafka.value?.cluster.topics[topics.requests] {
-      state.schedules = await found { try await ScheduleHolders(in: shards, partitions: requests.partitions.count) }
-      foundRedis = .found(state)
+    var sample = ClusterSample(time: 0, moment: 0, kafka: await kafka, redis: await redis)
+    if countMilliseconds > 0, let shards, case .found(var state)? = sample.redis,
+      let requests = sample.kafka.value?.cluster.topics[topics.requests]
+    {
+      state.schedules = await known { try await ScheduleHolders(in: shards, partitions: requests.partitions.count) }
+      sample.redis = .found(state)
     }
-    return StatusSample(time: WallClock.milliseconds(), kafka: foundKafka, redis: foundRedis)
+    (sample.time, sample.moment) = (WallClock.milliseconds(), SteadyClock.milliseconds())
+    return sample
   }
 
   /// Closes the reader.
   package func close() async {
-    // All end by themselves, soon after the deadline of their look.
-    await lagQuestion.finish()
-    await settingsQuestion.finish()
-    await applicationsQuestion.finish()
     shards?.close()
     await groupLag?.close()
     await admin.close()
@@ -84,150 +71,164 @@ package actor ClusterReader: LoopActor {
     (shards, groupLag, uncommitted) = (nil, nil, nil)
   }
 
-  /// Returns Redis as soon as it answers; nil if it is not given.
-  func redis() async throws -> Shards? {
-    guard let store else { return nil }
-    let shards = shards ?? Shards(on: loop, store, clientName: "carillon-\(loop.name)")
-    if self.shards == nil { shards.start() }
-    self.shards = shards
-    try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
-    return shards
+  /// An answer, or why there is none.
+  ///
+  /// - Parameter moment: the deadline of Kafka by the steady clock.
+  private func known<Value: Sendable>(by moment: Int64 = .max, _ read: () async throws -> Value) async -> Known<Value> {
+    do { return .found(try await read()) } catch {
+      guard SteadyClock.milliseconds() >= moment else { return .unknown("\(error)") }
+      return .unknown("Kafka has not told it within \(ReadableText.duration(milliseconds: kafkaMilliseconds))")
+    }
   }
 
   // MARK: Kafka
 
   private func kafkaState() async -> Known<KafkaState> {
-    let (end, moment) = (
-      ContinuousClock.now + .milliseconds(Self.lookMilliseconds), SteadyClock.milliseconds() + Int64(Self.lookMilliseconds)
-    )
+    let moment = SteadyClock.milliseconds() + kafkaMilliseconds
     let cluster: ClusterDescription
-    do throws(KafkaError) {
-      cluster = try await admin.describeCluster()
-    } catch {
+    do throws(KafkaError) { cluster = try await admin.describeCluster() } catch {
       return .unknown("\(kafka.bootstrapServers.joined(separator: ",")): \(error.message)")
     }
-    let (names, hasApplications) = (topics.all.filter { cluster.topics[$0] != nil }, cluster.topics[topics.applications] != nil)
-    async let lag = lagQuestion.answer(by: end) { await self.lag(by: moment) }
-    async let settings =
-      cluster.isEmbedded ? .found(TopicSettings()) : settingsQuestion.answer(by: end) { await self.settings(of: names, by: moment) }
-    async let applications =
-      hasApplications ? applicationsQuestion.answer(by: end) { await self.restrictedApplications() } : .found([])
-    var state = KafkaState(cluster: cluster, lag: await lag)
-    state.applications = await applications
-    switch await settings {
-    case .found(let found): (state.differences, state.minimumInSync) = (found.differences, found.minimumInSync)
-    case .unknown(let reason): state.settingsUnknown = reason
-    }
-    return .found(state)
+    async let lag = lag(of: cluster, by: moment)
+    async let settings = settings(of: cluster, by: moment)
+    async let applications = restrictedApplications(of: cluster)
+    return .found(KafkaState(cluster: cluster, settings: await settings, applications: await applications, lag: await lag))
   }
 
-  /// Reads how far the group is behind.
-  private func lag(by moment: Int64) async -> Known<LagReport> {
-    do throws(KafkaError) {
-      var history = LagHistory(topics, group: group, laneLifetimeMilliseconds: 0)
-      history.take(try await sample(by: moment, ofGroupOnly: true))
-      return history.report.map { .found($0) } ?? .unknown("nothing was found")
-    } catch {
-      return .unknown("\(error)")
+  /// Reads the topics' settings.
+  private func settings(of cluster: ClusterDescription, by moment: Int64) async -> Known<[String: TopicSettings]> {
+    await known(by: moment) {
+      var found: [String: TopicSettings] = [:]
+      for topic in topics.all where cluster.topics[topic] != nil && !cluster.isEmbedded {
+        let settings = try await asked(by: moment) { try await admin.settings(ofTopic: topic) }
+        found[topic] = TopicSettings(
+          differences: topics.differences(of: topic, settings: settings),
+          minimumInSync: settings["min.insync.replicas"].flatMap { Int($0) })
+      }
+      return found
     }
   }
 
   /// Reads which applications are stopped or have a rate limit.
-  private func restrictedApplications() async -> Known<[ApplicationEntry]> {
-    let tool = ClusterTool(on: loop, kafka, RequestRules(topics: topics), silenceMilliseconds: Self.lookMilliseconds)
-    return await found { try await tool.applications().filter { $0.stops.open != nil || $0.stops.limits.last != nil } }
+  private func restrictedApplications(of cluster: ClusterDescription) async -> Known<[ApplicationEntry]> {
+    guard cluster.topics[topics.applications] != nil else { return .found([]) }
+    let tool = ClusterTool(on: loop, kafka, RequestRules(topics: topics), silenceMilliseconds: Int(kafkaMilliseconds))
+    return await known { try await tool.applications().filter { $0.stops.open != nil || $0.stops.limits.last != nil } }
   }
 
-  /// Reads the topics' settings.
-  private func settings(of names: [String], by moment: Int64) async -> Known<TopicSettings> {
-    var found = TopicSettings()
-    do throws(KafkaError) {
-      for topic in names {
-        guard SteadyClock.milliseconds() < moment else { return Self.tooSlow() }
-        let settings = try await admin.settings(ofTopic: topic)
-        found.differences[topic] = topics.differences(of: topic, settings: settings)
-        found.minimumInSync[topic] = settings["min.insync.replicas"].flatMap { Int($0) }
+  /// Asks Kafka, and asks again while its coordinator is not ready, as on a broker that has just started, or the answer is not settled.
+  private func asked<Value>(
+    by moment: Int64, until isSettled: (Value) -> Bool = { _ in true }, _ question: () async throws -> Value
+  ) async throws -> Value {
+    let deadline = min(moment, SteadyClock.milliseconds() + Self.formingMilliseconds)
+    guard SteadyClock.milliseconds() < moment else { throw KafkaError(.timedOut, "ask Kafka") }
+    while true {
+      do {
+        let value = try await question()
+        if isSettled(value) || SteadyClock.milliseconds() >= deadline { return value }
+      } catch let error as KafkaError {
+        guard error.isRetriable, error.code != .timedOut, SteadyClock.milliseconds() < deadline else { throw error }
       }
-      return .found(found)
-    } catch {
-      return .unknown("\(error)")
+      await loop.sleep(milliseconds: 250)
     }
   }
 
-  fileprivate static func tooSlow<Value>() -> Known<Value> {
-    .unknown("Kafka has not told it within \(ReadableText.duration(milliseconds: Int64(lookMilliseconds)))")
+  /// Reads how far the topics are read.
+  private func lag(of cluster: ClusterDescription, by moment: Int64) async -> Known<LagSample> {
+    func partitions(_ topics: [String]) -> [TopicPartition] {
+      topics.flatMap { topic in cluster.topics[topic]?.partitions.map { TopicPartition(topic, $0.id) } ?? [] }
+    }
+    return await known(by: moment) {
+      let lag = try groupLag ?? GroupLag(on: loop, kafka, group: group, admin)
+      groupLag = lag
+      var sample = LagSample(partitions: try await asked(by: moment) { try await lag.read(partitions(topics.ofGroup), by: moment) })
+      sample.partitions += try await asked(by: moment) { try await logs(partitions(topics.ofNoGroup), by: moment) }
+      guard !cluster.isEmbedded else {
+        sample.notes.append(.ownersUntold)
+        return sample
+      }
+      let requests = partitions([topics.requests])
+      // If the group rebalances for too long, its owners are unknown.
+      let members = await known(by: moment) {
+        try await asked(by: moment) { found in
+          !found.isForming && (found.members.isEmpty || Set(found.members.flatMap(\.partitions)).isSuperset(of: requests))
+        } _: {
+          try await admin.members(of: group)
+        }
+      }
+      sample.members = members.value
+      if let state = members.value, state.isForming {
+        sample.notes.append(.ownersUnknown("the group is giving out its partitions (\(state.state))"))
+      }
+      if let reason = members.reason { sample.notes.append(.ownersUnknown(reason)) }
+      let open = await known(by: moment) {
+        try await asked(by: moment) { try await openTransactions(in: partitions(topics.ofGroup + [topics.applications]), by: moment) }
+      }
+      sample.openTransactions = open.value ?? []
+      if let reason = open.reason { sample.notes.append(.transactionsUnknown(reason)) }
+      return sample
+    }
+  }
+
+  /// Finds the oldest open transaction of each of these partitions.
+  private func openTransactions(in partitions: [TopicPartition], by moment: Int64) async throws -> [OpenTransaction] {
+    let kafka = kafka.merging(["isolation.level": "read_uncommitted"])
+    let uncommitted = try self.uncommitted ?? Admin(kafka, timeoutMilliseconds: admin.timeoutMilliseconds)
+    self.uncommitted = uncommitted
+    // In this order, records written meanwhile do not look like a transaction.
+    let ends = try await uncommitted.ends(of: partitions)
+    let stable = try await admin.ends(of: partitions)
+    let stretches = partitions.compactMap { partition -> TopicStretch? in
+      guard let end = ends[partition]?.upperBound, let last = stable[partition]?.upperBound, last < end else { return nil }
+      return TopicStretch(partition, last, end)
+    }
+    let times = try await TopicReader.ofSingleRecords(on: loop, kafka).firstTimes(in: stretches, "open transactions", by: moment)
+    return stretches.compactMap { stretch in
+      times[stretch.partition].map {
+        OpenTransaction(
+          partition: stretch.partition, offset: stretch.offsets.lowerBound, records: Int64(stretch.offsets.count), since: $0)
+      }
+    }
+  }
+
+  /// Reads the logs with the times of their newest records. Kafka answers these times only since version 3.0, so the records are read.
+  private func logs(_ partitions: [TopicPartition], by moment: Int64) async throws -> [PartitionLag] {
+    let ends = try await admin.ends(of: partitions)
+    let stretches = ends.filter { !$0.value.isEmpty }.map { TopicStretch($0.key, $0.value.upperBound - 1, $0.value.upperBound) }
+    let newest = try await TopicReader.ofSingleRecords(on: loop, kafka).firstTimes(in: stretches, "the newest records", by: moment)
+    return partitions.map { PartitionLag(partition: $0, log: ends[$0] ?? 0..<0, newest: newest[$0]) }
   }
 
   // MARK: Redis
 
-  private func redisState() async -> Known<RedisState> {
-    let (shards, server): (Shards, ServerState)
-    do {
-      guard let redis = try await redis() else { return .unknown("it is not given") }
-      (shards, server) = (redis, try await redis.serverState())
-    } catch {
-      return .unknown("\(error)")
+  private func redisState() async -> Known<RedisState>? {
+    guard let store else { return nil }
+    let shards = shards ?? Shards(on: loop, store, clientName: "carillon-\(loop.name)")
+    if self.shards == nil { shards.start() }
+    self.shards = shards
+    return await known {
+      try await shards.waitUntilUp(withinMilliseconds: Self.redisMilliseconds)
+      // Each part is read alone, so that a key of a wrong type or a forbidden command hides only its own part.
+      var state = RedisState(
+        server: try await shards.serverState(), identity: await known { try await ClusterIdentity.standing(in: shards) },
+        workers: await known { try await Workers(shards).list() }, lanes: await known { try await Lanes(shards).list() })
+      if countMilliseconds > 0 { state.population = await known { try await population(in: shards) } }
+      return state
     }
-    // Each part is read alone, so that a key of a wrong type or a forbidden command hides only its own part.
-    var state = RedisState(
-      server: server, identity: await found { try await ClusterIdentity.standing(in: shards) },
-      workers: await found { try await Workers(shards).list() }, lanes: await found { try await Lanes(shards).list() }, population: nil)
-    if sampleMilliseconds > 0 {
-      do { state.population = try await survey(shards) } catch { state.population = .unknown("\(error)") }
-    }
-    return .found(state)
   }
 
-  private func found<Value: Sendable>(_ read: () async throws -> Value) async -> Known<Value> {
-    do { return .found(try await read()) } catch { return .unknown("\(error)") }
+  /// Counts devices and mailboxes, until all are counted or the time is over.
+  ///
+  /// Of a larger Redis a part is counted and scaled up. It is a fair sample, since the server places keys by a hash with a random key.
+  private func population(in shards: Shards) async throws -> Population.Counts {
+    let (population, end) = (Population(shards), SteadyClock.milliseconds() + Int64(countMilliseconds))
+    let keys = try await population.keyCount()
+    var (place, counts) = (UInt64(0), Population.Counts())
+    repeat {
+      let page = try await population.page(from: place, keys: Self.countedKeys)
+      (place, counts) = (page.next, counts + page.counts)
+      await loop.sleep(milliseconds: Self.pauseMilliseconds)
+    } while place != 0 && SteadyClock.milliseconds() < end
+    return place == 0 ? counts : counts.scaled(toKeys: keys)
   }
-
-  /// Reads devices and mailboxes within the rate, until all are counted or the time is over.
-  private func survey(_ shards: Shards) async throws -> Known<PopulationEstimate> {
-    let population = Population(shards)
-    var pace = CommandPace(perSecond: Self.commandsPerSecond, largest: Self.largestStep)
-    let start = SteadyClock.milliseconds()
-    var survey = PopulationSurvey(
-      keys: try await population.keyCount(), commands: max(10, sampleMilliseconds * Self.commandsPerSecond / 1000 - 1))
-    _ = pace.wait(for: 1, at: SteadyClock.nanoseconds())
-    while let step = survey.next() {
-      let wait = pace.wait(for: step.commands, at: SteadyClock.nanoseconds())
-      if wait > 0 { await loop.sleep(milliseconds: Int((wait + 999_999) / 1_000_000)) }
-      let time = SteadyClock.milliseconds() - start
-      if time >= Int64(sampleMilliseconds) { break }
-      switch step {
-      case .scan(let place, let count):
-        let (next, keys) = try await population.scan(from: place, count: count)
-        survey.take(keys, next: next)
-        // On a slow machine or Redis the names alone would take all the time.
-        if time >= Int64(sampleMilliseconds / 4) { survey.endScanning() }
-      case .device(let token): survey.take(try await population.device(token))
-      case .mailbox(let token): survey.take(try await population.mailbox(token), of: token)
-      }
-    }
-    guard !survey.isTooShort else {
-      return .unknown("nothing was read in \(ReadableText.duration(milliseconds: Int64(sampleMilliseconds))); give it longer with --sample")
-    }
-    return .found(survey.result)
-  }
-}
-
-/// A question that may take longer than a look. The next look waits for its answer instead of asking again.
-private final class SlowQuestion<Value: Sendable>: Sendable {
-  private let asked = Mutex<Task<Known<Value>, Never>?>(nil)
-
-  /// The answer; unknown if it takes too long.
-  func answer(by end: ContinuousClock.Instant, _ ask: @escaping @Sendable () async -> Known<Value>) async -> Known<Value> {
-    let task = asked.withLock { asked in
-      let task = asked ?? Task { await ask() }
-      asked = task
-      return task
-    }
-    guard let found = await task.value(by: end) else { return ClusterReader.tooSlow() }
-    asked.withLock { $0 = nil }
-    return found
-  }
-
-  /// Waits for an answer that came too late.
-  func finish() async { _ = await asked.withLock { $0 }?.value }
 }

@@ -7,7 +7,7 @@ import Worker
 @testable import Store
 
 /// What is wrong with a cluster, and what is not.
-@Suite struct StatusReportTests {
+@Suite struct ClusterReportTests {
   private static let topics = Topics(prefix: "t.")
   private static let identity = ClusterIdentity(kafka: "k", topicPrefix: "t.", buckets: 4, name: "c")
 
@@ -29,33 +29,33 @@ import Worker
   private static var kafka: KafkaState {
     let partitions = (0..<4).map { TopicDescription.Partition(id: $0, leader: 1, replicas: 3, inSync: 3) }
     let topics = Dictionary(uniqueKeysWithValues: Self.topics.all.map { ($0, TopicDescription(name: $0, partitions: partitions)) })
-    let lag = LagReport(
-      time: 0, group: "g", members: GroupMembers(state: "Stable", members: []), topics: [], logs: [], lanes: nil, problems: [], gaps: [])
+    let lag = LagSample(partitions: [], members: GroupMembers(state: "Stable", members: []))
     return KafkaState(cluster: ClusterDescription(id: "k", brokers: [1: "b:9092"], topics: topics), lag: .found(lag))
   }
 
   private static var redis: RedisState {
     RedisState(
       server: server, identity: .found(identity), workers: .found([worker("f", "fan-out"), worker("t", "transform")]),
-      lanes: .found([Lanes.Listing(partition: 3, name: "f/0", silentMilliseconds: 100)]), population: nil)
+      lanes: .found([Lanes.Listing(partition: 3, name: "f/0", silentMilliseconds: 100)]))
   }
 
   private func report(
     kafka: KafkaState? = Self.kafka, redis: RedisState? = Self.redis, _ change: (inout KafkaState, inout RedisState) -> Void = { _, _ in }
-  ) -> StatusReport {
+  ) -> ClusterReport {
     var (changedKafka, changedRedis) = (kafka ?? Self.kafka, redis ?? Self.redis)
     change(&changedKafka, &changedRedis)
-    let sample = StatusSample(
-      time: 100, kafka: kafka == nil ? .unknown("no answer") : .found(changedKafka),
+    let sample = ClusterSample(
+      time: 100, moment: 100, kafka: kafka == nil ? .unknown("no answer") : .found(changedKafka),
       redis: redis == nil ? .unknown("no answer") : .found(changedRedis))
-    return StatusReport(sample, Self.topics, group: "g", laneLifetimeMilliseconds: 10_000, buckets: 4, cluster: "c")
+    return ClusterReport(
+      sample, ReportedCluster(Self.topics, group: "g", laneLifetimeMilliseconds: 10_000, buckets: 4, name: "c"))
   }
 
   @Test func ofAClusterThatIsWellNothingIsWrong() {
     let report = report()
     #expect(report.problems.isEmpty && report.notes.isEmpty && !report.isAway)
-    #expect(report.workers.map(\.standing) == [.ready, .ready] && report.partitions(of: report.workers[0]) == [3])
-    #expect(report.partitions(of: report.workers[1]).isEmpty && report.workers[0].age == 60_100)
+    #expect(report.workers.map(\.standing) == [.ready, .ready])
+    #expect(report.workers[0].age == 60_100)
   }
 
   @Test func whereOneIsAwayTheOtherIsJudgedAllTheSame() {
@@ -72,15 +72,17 @@ import Worker
       kafka.cluster.topics[Self.topics.requests]?.partitions[1].leader = -1
       kafka.cluster.topics[Self.topics.devices]?.partitions[2].inSync = 2
       kafka.cluster.topics[Self.topics.journal]?.partitions.removeLast()
-      kafka.differences = [Self.topics.events: ["has retention.ms=1, not 2"], Self.topics.devices: []]
-      kafka.settingsUnknown = "not allowed"
+      kafka.settings = .found([
+        Self.topics.events: TopicSettings(differences: ["has retention.ms=1, not 2"]), Self.topics.devices: TopicSettings(differences: []),
+      ])
     }
     #expect(
       report.problems == [
         .leaderless("t.requests", [1]), .replicasBehind("t.devices", [2]), .topicDiffers("t.events", ["has retention.ms=1, not 2"]),
-        .lag(.unjournaled(topic: "t.requests", partitions: [3], journal: "t.journal", count: 3)),
+        .unjournaled(topic: "t.requests", partitions: [3], journal: "t.journal", count: 3),
       ])
-    #expect(report.notes == [.settingsUnknown("not allowed")])
+    let unknown = self.report { kafka, _ in kafka.settings = .unknown("not allowed") }
+    #expect(unknown.findings == [.settingsUnknown("not allowed")])
   }
 
   @Test func `stopped applications and a broker that keeps its producers' times are noted`() throws {
@@ -95,7 +97,7 @@ import Worker
     // The Redis is of another Kafka now, which is not the point.
     #expect(some.notes == [.producersTime("t.requests"), .stopped("a.1", stop)])
     let many = report { kafka, _ in kafka.applications = .found((0..<25).map(entry)) }
-    #expect(many.problems.isEmpty && many.notes.count == 21 && many.notes.last == .moreStopped(5))
+    #expect(many.problems.isEmpty && many.notes.count == 21 && many.notes.last == .moreApplications(5))
     #expect(report { kafka, _ in kafka.applications = .unknown("slow") }.notes == [.applicationsUnknown("slow")])
   }
 
@@ -106,27 +108,33 @@ import Worker
     func entry(_ number: Int) -> ApplicationEntry { .init(application: "a.\(number)", stops: limited) }
     let found = report { kafka, _ in kafka.applications = .found((0..<22).map(entry)) }
     #expect(found.problems.isEmpty && found.notes.count == 21)
-    #expect(found.notes.first == .limited("a.0", limit) && found.notes.last == .moreLimited(2))
+    #expect(found.notes.first == .limited("a.0", limit) && found.notes.last == .moreApplications(2))
   }
 
   @Test func `partitions with fewer copies in step than the topic asks for cannot be written`() {
     let report = report { kafka, _ in
       kafka.cluster.topics[Self.topics.events]?.partitions[2].inSync = 1
-      kafka.minimumInSync = [Self.topics.events: 2]
+      kafka.settings = .found([Self.topics.events: TopicSettings(differences: [], minimumInSync: 2)])
     }
     let fault = WriteFault("t.events", [2], .tooFewInSync(minimum: 2))
     #expect(report.problems == [.replicasBehind("t.events", [2]), .unwritable(fault)])
   }
 
-  @Test func whatIsWrongWithTheGroupIsWrongHereToo() {
-    let problem = LagProblem.ownerless(topic: "t.requests", partitions: [1])
+  @Test func whatIsNotKnownOfTheGroupIsNoted() {
     let report = report { kafka, _ in
       guard var lag = kafka.lag.value else { return }
-      (lag.problems, lag.gaps) = ([problem], [.redisNotGiven, .ownersUntold])
+      (lag.notes, lag.openTransactions) = ([.ownersUntold], [])
       kafka.lag = .found(lag)
     }
-    #expect(report.problems == [.lag(problem)] && report.notes == [.lag(.ownersUntold)])
+    #expect(report.findings == [.ownersUntold])
     #expect(self.report { kafka, _ in kafka.lag = .unknown("slow") }.notes == [.lagUnknown("slow")])
+  }
+
+  @Test func `a transaction that has been open for long is a problem`() {
+    let partition = TopicPartition(Self.topics.requests, 1)
+    let open = [-9_899, -9_900].map { OpenTransaction(partition: partition, offset: 7, records: 9, since: $0) }
+    let report = report { kafka, _ in kafka.lag = .found(LagSample(partitions: [], openTransactions: open)) }
+    #expect(report.findings.filter(\.isProblem) == [.openTransaction(open[1])])
   }
 
   @Test func aLaneThatStandsStillIsWrongAndTheOneThatIsTheFurthestBehindIsTold() {
@@ -134,12 +142,13 @@ import Worker
       WorkerReport.Lag(lane: "fan-out-0", partition: 3, records: 2, milliseconds: 70_000),
       WorkerReport.Lag(lane: "fan-out-1", partition: 4, records: 9, milliseconds: 60_000),
     ]
-    let report = report { _, redis in
+    let report = report { kafka, redis in
       redis.workers = .found([Self.worker("f", "fan-out") { $0.laneLags = lags }, Self.worker("t", "transform")])
+      kafka.lag = .found(LagSample(partitions: [PartitionLag(partition: TopicPartition(Self.topics.deliveries, 4), log: 0..<9)]))
     }
     let still = FanOutLag(worker: "f", lane: "fan-out-1", partition: 4, records: 9, behind: 60_000)
-    #expect(report.problems == [.lag(.laneStands(topic: "t.deliveries", still))], "the other one's heart beats")
-    #expect(report.laneLags.count == 2 && report.worstLane?.lane == "fan-out-0")
+    #expect(report.problems == [.laneStands(topic: "t.deliveries", still)], "the other one's heart beats")
+    #expect(report.laneLags.count == 2)
   }
 
   @Test func redisIsJudged() {
@@ -183,7 +192,8 @@ import Worker
         worker("b", ["one": "6 s", "two": "x"]), worker("c", ["two": "y"], silent: 20_000),
       ])
     }
-    let differences = report.notes.compactMap { note in if case .settingDiffers(let difference) = note { difference } else { nil } }
+    let differences = SettingDifference.among(report.workers)
+    #expect(report.notes == differences.map { .settingDiffers($0) })
     #expect(differences.map(\.text) == ["one differs between workers: 5 s at a, f; 6 s at b"])
     #expect(differences.first?.concerns("f") == true && differences.first?.concerns("c") == false)
   }
@@ -230,7 +240,7 @@ import Worker
       lag.members?.members = [.init(id: "m", client: "c", host: "/h", partitions: [])]
       kafka.lag = .found(lag)
     }
-    #expect(earlier.problems.isEmpty && earlier.notes == [.unreported("transform", 1), .unreported("fan-out", 1)])
+    #expect(earlier.findings.isEmpty)
   }
 
   @Test func aFullRedisTakesNoReportsSoNothingIsSaidOfWorkersThatItDoesNotHave() {
@@ -239,7 +249,7 @@ import Worker
       redis.server.usedMemory = 100
     }
     #expect(full.problems == [.memoryShort(used: 100, maximum: 100)] && full.notes.isEmpty)
-    func problems(used: Int64) -> [StatusProblem] {
+    func problems(used: Int64) -> [Finding] {
       report { _, redis in
         (redis.workers, redis.lanes, redis.server.usedMemory) = (.found([]), .found([]), used)
       }.problems
@@ -248,25 +258,16 @@ import Worker
     #expect(problems(used: 97).contains(.noWorker("transform")))
   }
 
-  @Test func aLaneIsItsOwnWorkersAndNoOtherWhoseNameBeginsLikeIt() {
-    let report = report { _, redis in
-      redis.workers = .found([Self.worker("x", "fan-out"), Self.worker("x/fan-out/y", "fan-out"), Self.worker("x/y", "fan-out")])
-      let names: [Name] = ["x/0", "x/fan-out", "x/y/2", "x/y/fan-out", "x/fan-out/y/4", "x/fan-out/", "x/-1", "x/"]
-      redis.lanes = .found(names.enumerated().map { Lanes.Listing(partition: Int32($0), name: $1, silentMilliseconds: 1) })
-    }
-    #expect(report.workers.map { report.partitions(of: $0) } == [[0, 1], [4], [2, 3]])
-  }
-
   @Test func whatCannotBeReadInRedisIsWrongAndHidesNothingElse() {
     let report = report { _, redis in
       (redis.identity, redis.workers, redis.lanes) = (.unknown("a"), .unknown("b"), .unknown("c"))
       redis.server.evictedKeys = 1
     }
     #expect(
-      report.problems == [.evicted(keys: 1), .unreadable(.identity, "a"), .unreadable(.workers, "b"), .unreadable(.lanes, "c")],
+      report.problems == [.evicted(keys: 1), .unreadable("identity", "a"), .unreadable("workers", "b"), .unreadable("lanes", "c")],
       "whether a worker runs is not known")
     #expect(!report.isAway && report.workers.isEmpty && report.lanes == nil)
     let lanes = self.report { $1.lanes = .unknown("c") }
-    #expect(lanes.problems == [.unreadable(.lanes, "c")] && lanes.workers.count == 2)
+    #expect(lanes.problems == [.unreadable("lanes", "c")] && lanes.workers.count == 2)
   }
 }
