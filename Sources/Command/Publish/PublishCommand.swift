@@ -52,7 +52,7 @@ enum PublishCommand {
     let loop = EventLoop(name: "publish")
     let outcomes = try await PublishedOutcomes.begin(values, limits, kafka, on: loop)
     let lane = PublishLane(
-      on: loop, topic: topic, isJSON: values[AnswerSettings.json], followed: outcomes == nil ? 0 : OutcomeWatch.maximum)
+      on: loop, topic: topic, isJSON: values[AnswerSettings.json], followed: outcomes == nil ? 0 : ClusterTool.maximumFollowed)
     try await lane.start(kafka, batchBytes: batches.batchBytes(of: topic), timeoutMilliseconds: timeout)
     var refused = 0
     if let given {
