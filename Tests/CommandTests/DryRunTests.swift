@@ -158,19 +158,4 @@ import Worker
     #expect(RequestPrinter(isJSON: false).text(removal) == "key: (none)\nvalue: (none)\n")
     #expect(RequestPrinter(isJSON: true).json(removal) == #"{"key":null,"headers":{},"value":null}"#)
   }
-
-  @Test func whoeverWaitsForSlowLinesSeesHowFarItIs() async throws {
-    try await CarillonCommand.with { carillon in
-      let terminal = try PseudoTerminal(width: 80)
-      let lines = Pipe()
-      let process = try carillon.start(
-        ["publish", "--app", "com.example", "--lines", "-", "--dry-run"],
-        streams: .init(input: lines.fileHandleForReading, errors: terminal.terminal))
-      try lines.fileHandleForWriting.write(contentsOf: Data("{\"target\":\"user:1\",\"title\":\"one\"}\n".utf8))
-      // Nothing more comes meanwhile.
-      _ = try await terminal.read(until: "1 request so far")
-      try lines.fileHandleForWriting.close()
-      #expect(try await process.result().status == 0)
-    }
-  }
 }

@@ -50,42 +50,38 @@ import Worker
       try await reader.show(letters: filter, limit: limit, withValues: withValues)
     }
 
+    /// - Parameter edits: nil to discard.
     func carryOut(
-      _ action: LetterOrder.Action, _ filter: LetterFilter = LetterFilter(), stopAfter: Int = .max,
+      _ edits: RequestEdits?, _ filter: LetterFilter = LetterFilter(), isDryRun: Bool = false, stopAfter: Int = .max,
       _ change: (inout LetterOrder) -> Void = { _ in }
-    ) async throws -> (RedriveReport, [LetterResult]) {
-      var order = LetterOrder(action, filter, by: "ada@shop", cluster: "here")
+    ) async throws -> (RunReport, [LetterResult]) {
+      var order = LetterOrder(edits, filter, by: "ada@shop", cluster: "here")
       change(&order)
+      var settings = RunSettings()
+      settings.isDryRun = isDryRun
       let results = Mutex<[LetterResult]>([])
-      let stopping = Mutex<DeadLetterRedriver?>(nil)
-      let redriver = DeadLetterRedriver(on: loop, kafka.configuration, rules, order) { _ in
-      } onResult: { result in
+      let stop = RunStop()
+      let report = try await reader.carryOut(order, settings, stop) { result in
         let count = results.withLock {
           $0.append(result)
           return $0.count
         }
-        if count == stopAfter, let redriver = stopping.withLock({ $0 }) { redriver.assumeIsolated { $0.stop() } }
+        if count == stopAfter { stop.stop() }
       }
-      stopping.withLock { $0 = redriver }
-      let report = try await redriver.carryOut()
+      if let failure = report.failure { throw failure }
       return (report, results.withLock { $0 })
     }
 
     /// Carries two orders out at once, each as a process of its own would.
-    func both(
-      _ first: LetterOrder.Action, _ second: LetterOrder.Action, _ change: (inout LetterOrder) -> Void = { _ in }
-    ) async throws -> [RedriveReport] {
+    func both(_ first: RequestEdits?, _ second: RequestEdits?) async throws -> [RunReport] {
       let loops = [EventLoop(name: "one"), EventLoop(name: "other")]
-      let redrivers = zip(loops, [first, second]).map { loop, action in
-        var order = LetterOrder(action, LetterFilter(), by: "ada@shop", cluster: "here")
+      func report(_ loop: EventLoop, _ edits: RequestEdits?) async throws -> RunReport {
+        var order = LetterOrder(edits, LetterFilter(), by: "ada@shop", cluster: "here")
         order.silenceMilliseconds = 600_000
-        change(&order)
-        return DeadLetterRedriver(on: loop, kafka.configuration, rules, order) { _ in
-        } onResult: { _ in
-        }
+        return try await ClusterTool(on: loop, kafka.configuration, rules).carryOut(order, RunSettings(), RunStop()) { _ in }
       }
-      async let one = redrivers[0].carryOut()
-      async let other = redrivers[1].carryOut()
+      async let one = report(loops[0], first)
+      async let other = report(loops[1], second)
       let reports = [try await one, try await other]
       for loop in loops { await loop.close() }
       return reports
@@ -120,8 +116,8 @@ import Worker
     }
   }
 
-  private static func mending(_ set: [(name: Name, value: String)] = [("apns-topic", "com.example")]) throws -> LetterOrder.Action {
-    .redrive(try RequestEdits(set: set, removed: [], isNew: false))
+  private static func mending(_ set: [(name: Name, value: String)] = [("apns-topic", "com.example")]) throws -> RequestEdits {
+    try RequestEdits(set: set, removed: [], isNew: false)
   }
 
   private static func only(_ places: RecordPlace...) -> LetterFilter {
@@ -139,7 +135,7 @@ import Worker
       try await desk.publishSources(3_000)
       try await desk.write(Self.many(3_000, desk))
       let reports = try await desk.both(try Self.mending(), try Self.mending())
-      #expect(reports.map(\.done).reduce(0, +) == 3_000 && reports.map { $0.counts[.handled] }.reduce(0, +) == 3_000, "\(reports)")
+      #expect(reports.map(\.counts.done).reduce(0, +) == 3_000 && reports.map { $0.counts[.handled] }.reduce(0, +) == 3_000, "\(reports)")
       let ends = try await desk.kafka.admin.ends(
         of: (0..<2 as Range<Int32>).map { TopicPartition(desk.rules.topics.requests, $0) })
       #expect(ends.values.reduce(0) { $0 + $1.count } == 3_000 + 3_000)
@@ -150,10 +146,10 @@ import Worker
     try await Desk.with { desk in
       try await desk.publishSources(3_000)
       try await desk.write(Self.many(3_000, desk))
-      let reports = try await desk.both(try Self.mending(), .discard)
-      #expect(reports.map(\.done).reduce(0, +) == 3_000, "\(reports)")
+      let reports = try await desk.both(try Self.mending(), nil)
+      #expect(reports.map(\.counts.done).reduce(0, +) == 3_000, "\(reports)")
       let group = try #require(try await desk.groups().first)
-      #expect(group.counts[.redriven] ?? 0 == reports[0].done && group.counts[.discarded] ?? 0 == reports[1].done)
+      #expect(group.counts[.redriven] ?? 0 == reports[0].counts.done && group.counts[.discarded] ?? 0 == reports[1].counts.done)
     }
   }
 
@@ -165,7 +161,7 @@ import Worker
       let record = TestRecord(nil, headers: claim.headers.map { TestRecord.Header($0.name, $0.value) }, partition: LetterClaim.partition)
       try await desk.write([record])
       let (report, _) = try await desk.carryOut(try Self.mending()) { $0.silenceMilliseconds = 2_000 }
-      #expect(report.done == 2 && !report.isInterrupted)
+      #expect(report.counts.done == 2 && report.isComplete)
       _ = try await endsByItself("the next run, which waits for none that has ended") {
         try await desk.carryOut(try Self.mending()) { $0.silenceMilliseconds = 4 * Int64(hangMilliseconds) }
       }
@@ -179,12 +175,12 @@ import Worker
       try await desk.write([
         desk.letter(at: 7, [("target", "user:ada"), ("mark", "7")]), desk.letter("BadTopic", at: 8, [("apns-topic", "?")], partition: 1),
       ])
-      let dry = try await desk.carryOut(try Self.mending()) { $0.isDryRun = true }
-      #expect(dry.0.done == 2 && dry.0.counts[.selected] == 2 && dry.1.count == 2)
+      let dry = try await desk.carryOut(try Self.mending(), isDryRun: true)
+      #expect(dry.0.counts.done == 2 && dry.0.counts[.passedOver] == 0 && dry.1.count == 2)
       #expect(try await desk.groups().allSatisfy { $0.counts == [.pending: 1] })
 
       let (report, results) = try await desk.carryOut(try Self.mending())
-      #expect(report.done == 2 && report.counts[.handled] == 0 && !report.isInterrupted)
+      #expect(report.counts.done == 2 && report.counts[.handled] == 0 && report.isComplete)
       let requests = try await desk.requests(2)
       let marked = try #require(requests.first { $0.header("mark") == "7" })
       // The partition of its source, and not the one that its key gives.
@@ -199,12 +195,12 @@ import Worker
       let state = try #require(letter.states.first)
       #expect(letter.summary.standing == .redriven && letter.states.count == 1)
       #expect(
-        state.by == "ada@shop" && state.request?.partition == 1 && state.id == results.first { $0.letter.facts.place.partition == 0 }?.id)
+        state.by == "ada@shop" && state.request?.partition == 1 && state.id == results.first { $0.letter.place.partition == 0 }?.id)
       // What was done is passed over, unless that is meant.
       let second = try await desk.carryOut(try Self.mending())
-      #expect(second.0.done == 0 && second.0.counts[.handled] == 2 && second.1.isEmpty)
+      #expect(second.0.counts.done == 0 && second.0.counts[.handled] == 2 && second.1.isEmpty)
       let again = try await desk.carryOut(try Self.mending(), Self.only(RecordPlace(partition: 0, offset: 0))) { $0.isAgain = true }
-      #expect(again.0.done == 1)
+      #expect(again.0.counts.done == 1)
       #expect(try await desk.requests(3).count { $0.header("carillon-origin") == origin } == 2)
     }
   }
@@ -220,13 +216,13 @@ import Worker
         ),
       ])
       #expect(try await desk.groups().map(\.count) == [1, 1])
-      let (report, _) = try await desk.carryOut(.discard, Self.only(RecordPlace(partition: 0, offset: 0))) { $0.note = "a test" }
-      #expect(report.done == 1 && report.counts[.letters] == 2)
+      let (report, _) = try await desk.carryOut(nil, Self.only(RecordPlace(partition: 0, offset: 0))) { $0.note = "a test" }
+      #expect(report.counts.done == 1 && report.counts.read == 2)
       let letter = try #require(try await desk.show().letters.first)
       #expect(letter.summary.standing == .discarded && letter.states.map(\.note) == ["a test"])
       #expect(try await desk.groups().filter { $0.reason == "BadTopic" }.first?.counts == [.pending: 1])
       let (second, _) = try await desk.carryOut(try Self.mending())
-      #expect(second.counts[.handled] == 1 && second.done == 1)
+      #expect(second.counts[.handled] == 1 && second.counts.done == 1)
     }
   }
 
@@ -234,7 +230,7 @@ import Worker
     try await Desk.with { desk in
       let id = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
       try await desk.write([desk.letter(at: 0, [("target", "user:ada"), ("apns-id", id)])])
-      _ = try await desk.carryOut(.discard)
+      _ = try await desk.carryOut(nil)
       let letters = try await RecordLane(desk.kafka.loop).letters(desk.rules, desk.kafka)
       #expect(letters.first == true && letters.count { $0 } == 1, "what was done with it, and who was at work, are no letters")
     }
@@ -276,42 +272,25 @@ import Worker
       #expect(shown.map(\.isGone) == [false, true, true])
       #expect(shown.first?.record.value == Array(Self.payload.utf8) && shown.first?.record.headers.count == 3)
       #expect(try await desk.show().letters.allSatisfy { !$0.isGone && $0.valueBytes == nil })
-      let (report, results) = try await desk.carryOut(.redrive(RequestEdits()))
-      #expect(report.done == 1 && report.counts[.gone] == 2)
+      let (report, results) = try await desk.carryOut(RequestEdits())
+      #expect(report.counts.done == 1 && report.counts[.gone] == 2)
       #expect(results.count { $0.kind == .refused(.gone) } == 2)
       #expect(try await desk.requests(2).last?.header("more") == "7")
     }
   }
 
-  @Test func oneThatComesAgainForItsReasonSaysHowOften() async throws {
-    try await Desk.with { desk in
-      func origin(_ offset: Int64) -> (String, String) {
-        let text =
-          #"{"cluster":"c","topic":"\#(desk.rules.topics.requests)","partition":1,"offset":\#(offset),"timestamp":\#(desk.time),"why":"redrive"}"#
-        return ("carillon-origin", text)
-      }
-      try await desk.write([
-        desk.letter(at: 5, []), desk.letter(at: 6, []), desk.letter(at: 70, [origin(5)]), desk.letter(at: 71, [origin(5)]),
-        desk.letter("BadTopic", at: 72, [origin(5)]),
-      ])
-      #expect(try await desk.show().letters.map(\.summary.times) == [1, 1, 2, 3, 1])
-      #expect(try await desk.groups().map(\.again) == [2, 0])
-      let results = try await desk.carryOut(.discard).1
-      #expect(results.map(\.letter.times) == [1, 1, 2, 3, 1])
-    }
-  }
-
   @Test func roundsAreBoundedAndOneThatIsStoppedGoesOn() async throws {
     try await Desk.with { desk in
-      let count = DeadLetterRedriver.roundLetters + 700
+      let count = LetterSource.roundLetters + 700
       try await desk.publishSources(count)
       try await desk.write((0..<count).map { desk.letter(at: Int64($0), [("mark", "\($0)")], partition: Int32($0 % 2)) })
       let (first, results) = try await desk.carryOut(try Self.mending(), stopAfter: 1)
-      #expect(first.isInterrupted && first.done == results.count && first.done > 0 && first.done <= DeadLetterRedriver.roundLetters)
+      #expect(
+        !first.isComplete && first.counts.done == results.count && first.counts.done > 0 && first.counts.done <= LetterSource.roundLetters)
       let pending = try await desk.groups().first?.counts[.pending]
-      #expect(pending == count - first.done)
+      #expect(pending == count - first.counts.done)
       let (second, _) = try await desk.carryOut(try Self.mending())
-      #expect(!second.isInterrupted && second.done == count - first.done && second.counts[.handled] == first.done)
+      #expect(second.isComplete && second.counts.done == count - first.counts.done && second.counts[.handled] == first.counts.done)
       let marks = try await desk.requests(count).compactMap { $0.header("mark") }
       #expect(Set(marks).count == count && marks.count == count)
     }
@@ -325,13 +304,13 @@ import Worker
       let headers = [("target", "user:ada"), ("apns-topic", "com.example")]
       try await desk.write([desk.letter(source: former, headers), desk.letter(at: 2, headers), desk.letter(at: 1, headers)])
       for isDryRun in [true, false] {
-        let (report, results) = try await desk.carryOut(.redrive(RequestEdits())) { $0.isDryRun = isDryRun }
-        #expect(report.done == 1 && report.counts[.left] == 2)
+        let (report, results) = try await desk.carryOut(RequestEdits(), isDryRun: isDryRun)
+        #expect(report.counts.done == 1 && report.counts[.left] == 2)
         #expect(results.count { $0.kind == .refused(.placeIsNoOrigin(.topicMadeAgain)) } == 2)
       }
       #expect(try await desk.requests(1).count == 1)
       let asNew = try RequestEdits(set: [], removed: [], isNew: true)
-      #expect(try await desk.carryOut(.redrive(asNew)).0.done == 2)
+      #expect(try await desk.carryOut(asNew).0.counts.done == 2)
       #expect(try await desk.requests(3).count { $0.header("carillon-origin") == nil } == 2)
     }
   }
@@ -341,10 +320,10 @@ import Worker
       let headers = [("target", "user:ada"), ("apns-topic", "a")]
       try await desk.publishSources(2)
       try await desk.write((0..<2).map { desk.letter("Poison", at: $0, headers, error: DeadLetter.workersEnded) })
-      let (report, _) = try await desk.carryOut(.redrive(RequestEdits()))
-      #expect(report.counts[.left] == 2 && report.done == 0)
-      let (forced, results) = try await desk.carryOut(.redrive(RequestEdits())) { $0.isForced = true }
-      #expect(forced.done == 1 && forced.counts[.left] == 1)
+      let (report, _) = try await desk.carryOut(RequestEdits())
+      #expect(report.counts[.left] == 2 && report.counts.done == 0)
+      let (forced, results) = try await desk.carryOut(RequestEdits()) { $0.isForced = true }
+      #expect(forced.counts.done == 1 && forced.counts[.left] == 1)
       #expect(results.contains { $0.kind == .refused(.endsWorkers) })
     }
   }

@@ -18,7 +18,7 @@ import Testing
 
   @Test(arguments: 0..<(isComplete ? 50 : 10) as Range<UInt64>) func whateverTheOrderItStandsAsTheModelSays(seed: UInt64) {
     var random = SeededRandom(seed: seed)
-    var letters: [(facts: LetterFacts, hasOrigin: Bool)] = []
+    var letters: [LetterFacts] = []
     var states: [(state: LetterState, place: RecordPlace)] = []
     // Near each other, and far apart: around the ends of blocks, too.
     let bases: [Int64] = [0, 4_090, 1 << 40]
@@ -26,10 +26,10 @@ import Testing
       let place = RecordPlace(
         partition: .random(in: 0..<3, using: &random),
         offset: bases[.random(in: 0..<3, using: &random)] + .random(in: 0..<40, using: &random))
-      guard !letters.contains(where: { $0.facts.place == place }) else { continue }
+      guard !letters.contains(where: { $0.place == place }) else { continue }
       let facts = Self.letter(
         place, first: .random(in: 0..<20, using: &random), reason: ["A", "B"][.random(in: 0..<2, using: &random)])
-      letters.append((facts, .random(using: &random)))
+      letters.append(facts)
       for _ in 0..<Int.random(in: 0..<3, using: &random) {
         let kind = LetterState.Kind.allCases[.random(in: 0..<2, using: &random)]
         // Some lie before their letter, or in another partition, where nobody writes them.
@@ -42,32 +42,24 @@ import Testing
     var ledger = LetterLedger()
     states.shuffle(using: &random)
     for (state, place) in states { ledger.note(state, at: place) }
-    for (facts, hasOrigin) in letters.shuffled(using: &random) where hasOrigin { ledger.note(recurrence: facts.recurrence) }
 
     var groups = LetterGroups()
-    var came: [String: Int] = [:]
-    var expected: [String: (count: Int, pending: Int, again: Int)] = [:]
+    var expected: [String: (count: Int, pending: Int)] = [:]
     letters.shuffle(using: &random)
-    for (facts, _) in letters {
+    for facts in letters {
       let kinds = states.filter { state, place in
         state.letter == facts.place && place.partition == facts.place.partition && place.offset > facts.place.offset
       }.map(\.state.kind)
       let standing: LetterStanding = kinds.contains(.redriven) ? .redriven : kinds.isEmpty ? .pending : .discarded
       #expect(ledger.standing(of: facts.place) == standing)
-      let key = "\(facts.first.position.offset) \(facts.letter.reason)"
-      // One that never says that it came again came once.
-      let isCounted = letters.contains { $0.hasOrigin && $0.facts.recurrence == facts.recurrence }
-      if isCounted { came[key, default: 0] += 1 }
-      let times = isCounted ? came[key] ?? 0 : 1
-      #expect(ledger.count(recurrence: facts.recurrence) == times)
-      groups.take(LetterSummary(facts: facts, standing: standing, times: times))
-      var group = expected[facts.letter.reason] ?? (0, 0, 0)
-      group = (group.count + 1, group.pending + (standing == .pending ? 1 : 0), group.again + (times > 1 ? 1 : 0))
+      groups.take(LetterSummary(facts: facts, standing: standing))
+      var group = expected[facts.letter.reason] ?? (0, 0)
+      group = (group.count + 1, group.pending + (standing == .pending ? 1 : 0))
       expected[facts.letter.reason] = group
     }
     #expect(groups.count == letters.count)
     for group in groups.sorted() {
-      #expect(group.count == expected[group.reason]?.count && group.again == expected[group.reason]?.again)
+      #expect(group.count == expected[group.reason]?.count)
       #expect(group.counts[.pending] ?? 0 == expected[group.reason]?.pending)
     }
   }
@@ -77,14 +69,14 @@ import Testing
     for number in 0..<30_000 as Range<Int64> {
       let letter = Self.letter(
         RecordPlace(partition: 0, offset: number), first: number, reason: "r\(number % 3)", time: number, application: "a\(number)")
-      groups.take(LetterSummary(facts: letter, standing: .pending, times: 1))
+      groups.take(LetterSummary(facts: letter, standing: .pending))
     }
     let sorted = groups.sorted()
     #expect(sorted.count == LetterGroups.maximum + 3 && groups.count == 30_000)
     #expect(sorted.first?.application == nil && sorted.first?.newest ?? 0 >= 29_997)
     for number in 0..<30_000 as Range<Int64> {
       let letter = Self.letter(RecordPlace(partition: 1, offset: number), first: number, reason: "s\(number)")
-      groups.take(LetterSummary(facts: letter, standing: .pending, times: 1))
+      groups.take(LetterSummary(facts: letter, standing: .pending))
     }
     #expect(groups.sorted().count <= 2 * LetterGroups.maximum + 1 && groups.count == 60_000)
   }

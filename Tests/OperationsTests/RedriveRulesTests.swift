@@ -28,13 +28,13 @@ import Testing
 
   /// Rules where the requests have three partitions, with so many records each since a while before the letters were written.
   private static func rules(
-    _ edits: RequestEdits = RequestEdits(), isUnchecked: Bool = false, isForced: Bool = false,
+    _ edits: RequestEdits = RequestEdits(), isForced: Bool = false,
     log: RequestsLog = RequestsLog(offsets: 0..<100, since: 1_699_999_000_000), now: Int64 = now
   ) -> RedriveRules {
     var rules = RequestRules()
     rules.cluster = "here"
     return RedriveRules(
-      rules: rules, edits: edits, isUnchecked: isUnchecked, isForced: isForced, logs: [0: log, 1: log, 2: log], now: now)
+      rules: rules, edits: edits, isForced: isForced, logs: [0: log, 1: log, 2: log], now: now)
   }
 
   private static func edits(_ set: [(Name, String)] = [], _ removed: [Name] = [], isNew: Bool = false) throws -> RequestEdits {
@@ -102,14 +102,13 @@ import Testing
     let removed = try Self.edits([], ["carillon-origin"])
     #expect(try Self.rules(removed).request(Self.facts(), record).origin == Self.facts().letter.source)
     #expect(try Self.rules(Self.edits(isNew: true)).request(Self.facts(), record).origin == nil)
-    #expect(try Self.rules(isUnchecked: true).request(Self.facts(), record).origin == Self.facts().letter.source)
   }
 
   /// The letter says that its record lay at offset 42 of partition 1.
   @Test func `a place that would be no origin is named before anything is written`() throws {
     func fault(_ log: RequestsLog, partition: Int32 = 1, now: Int64 = Self.now) -> RedriveRefusal? {
       Self.refusal {
-        try Self.rules(isUnchecked: true, log: log, now: now).request(Self.facts(partition: partition), Self.record(Self.sound))
+        try Self.rules(log: log, now: now).request(Self.facts(partition: partition), Self.record(Self.sound))
       }
     }
     let time: Int64 = 1_700_000_000_000
@@ -147,7 +146,6 @@ import Testing
     }
     let mended = try Self.rules(Self.edits([("apns-topic", "com.example")])).request(Self.facts(), record)
     #expect(mended.record.headers.last?.key == "apns-topic" && mended.record.headers.count == 3)
-    #expect(throws: Never.self) { try Self.rules(isUnchecked: true).request(Self.facts(), record) }
   }
 
   @Test func `a header is mended whatever the case of its name`() throws {

@@ -10,7 +10,7 @@ enum DeadLetterCommands {
   static let list = Command(
     "dead-letters list", "counts the dead letters by reason and application",
     discussion:
-      "Prints a line for each reason and application: the number of letters, how many of them are pending, redriven or discarded, how many came again for the same reason, and the age of the oldest and the newest. With --all each letter has a line of its own instead. With --json each line is an object. The exit code is 1 if there is none.",
+      "Prints a line for each reason and application: the number of letters, how many of them are pending, redriven or discarded, and the age of the oldest and the newest. With --all each letter has a line of its own instead. With --json each line is an object. The exit code is 1 if there is none.",
     arguments: [Settings.letters],
     groups: [
       Settings.filterWithState, SettingGroup("List", [Settings.all]), AnswerSettings.group, ClusterSettings.kafkaGroup,
@@ -22,7 +22,7 @@ enum DeadLetterCommands {
     ]
   ) { values in
     let (filter, now) = try begin(values)
-    let printer = printer(values, now)
+    let printer = LetterPrinter(now: now, width: Terminal.width)
     let (isJSON, isAll) = (values[AnswerSettings.json], values[Settings.all])
     let survey = try await ReadingLog.with(values, "dead-letters", needing: \.deadLetters) { tool in
       try await tool.survey(letters: filter) { letter in
@@ -32,7 +32,7 @@ enum DeadLetterCommands {
     }
     let groups = survey.wanted.sorted()
     guard !groups.isEmpty else {
-      say(nothing: filter, of: survey.all, printer)
+      say(nothing: filter, of: survey.all)
       return .answerIsNo
     }
     if !isAll, isJSON {
@@ -40,14 +40,13 @@ enum DeadLetterCommands {
     } else if !isAll {
       for line in printer.table(groups) { StandardOutput.line(line) }
     }
-    if survey.hasTooManyRecurrences { StandardError.line("more letters came again than can be counted: their numbers are too low") }
     return .done
   }
 
   static let show = Command(
     "dead-letters show", "shows dead letters in full",
     discussion:
-      "Prints for each letter its reason, its state with the person and the time, its source, how often it has come for the same reason, and its headers. Payloads, and headers that are not the contract's, may be private, and are only shown with --payload. A payload that did not fit into the letter is read from its source. With --json each letter is an object. The exit code is 1 if there is none.",
+      "Prints for each letter its reason, its state with the person and the time, its source, and its headers. Payloads, and headers that are not the contract's, may be private, and are only shown with --payload. A payload that did not fit into the letter is read from its source. With --json each letter is an object. The exit code is 1 if there is none.",
     arguments: [Settings.letters],
     groups: [
       Settings.filterWithState, SettingGroup("Show", [Settings.payload, Settings.limit]), AnswerSettings.group,
@@ -64,7 +63,7 @@ enum DeadLetterCommands {
     let page = try await ReadingLog.with(values, "dead-letters", needing: \.deadLetters) {
       try await $0.show(letters: filter, limit: limit, withValues: showsAll)
     }
-    let printer = printer(values, now)
+    let printer = LetterPrinter(now: now, width: Terminal.width)
     for (number, letter) in page.letters.enumerated() {
       if values[AnswerSettings.json] {
         StandardOutput.json(printer.json(letter, showsAll: showsAll).text)
@@ -81,25 +80,14 @@ enum DeadLetterCommands {
     return .answerIsNo
   }
 
-  private static func printer(_ values: SettingValues, _ now: Int64) -> LetterPrinter {
-    LetterPrinter(prefix: values[ClusterSettings.topicPrefix], now: now, width: Terminal.width)
-  }
-
   private static func begin(_ values: SettingValues) throws(UsageError) -> (LetterFilter, Int64) {
     let now = WallClock.milliseconds()
     var filter = try Settings.filter(values, now: now)
-    filter.standing = values[Settings.state].standing
+    filter.standing = values[Settings.state]
     return (filter, now)
   }
 
   // MARK: Nothing found
-
-  /// Says that a filter selects no letter, and which letters there are.
-  private static func say(nothing filter: LetterFilter, of all: LetterGroups, _ printer: LetterPrinter) {
-    say(nothing: filter, of: all.count)
-    guard all.count > 0 else { return }
-    for line in printer.table(Array(all.sorted().prefix(10))) { StandardError.plain("  \(line)") }
-  }
 
   /// Says that a filter selects no letter.
   static func say(nothing filter: LetterFilter, of all: Int) {

@@ -16,9 +16,8 @@ enum DeadLetterSettings {
     "dead-letters.app", .repeated(.name("BUNDLE-ID,…")), default: [], "Letters of these applications only.")
   static let from = Setting<Moment?>("dead-letters.from", .past, "Letters written from this time on; nothing older is read.")
   static let to = Setting<Moment?>("dead-letters.to", .past, "Letters written before this time.")
-  static let state = Setting(
-    "dead-letters.state", .choice, default: ShownStanding.all,
-    "Letters of this state only: pending ones were neither redriven nor discarded.")
+  static let state = Setting<LetterStanding?>(
+    "dead-letters.state", .choice, "Letters of this state only: pending ones were neither redriven nor discarded.")
   static let all = Setting(
     "dead-letters.all", .boolean, default: false,
     "Each letter in a line of its own instead of counts; the first column is the letter's name for other commands.")
@@ -33,26 +32,13 @@ enum DeadLetterSettings {
     "A header and its value, which replace those of the letter. A target or a valid apns-id only with --as-new.")
   static let unsets = Setting<[Name]>(
     "dead-letters.unset", .repeated(.name("HEADER,…")), default: [], "A header to remove, such as an invalid apns-id.")
-  static let asNew = Setting(
-    "dead-letters.as-new", .boolean, default: false,
-    "Makes new requests without the first place, so they are newer than all before; --set may give another target or apns-id.")
-  static let unchecked = Setting(
-    "dead-letters.unchecked", .boolean, default: false, "Redrives also letters that the limits given here would reject again.")
   static let force = Setting(
     "dead-letters.force", .boolean, default: false, "Redrives the one LETTER that crashed its workers.")
   static let again = Setting(
     "dead-letters.again", .boolean, default: false, "Also letters that were redriven or discarded before; otherwise they are skipped.")
   static let everything = Setting(
     "dead-letters.everything", .boolean, default: false, "All letters: required without LETTER and without a filter.")
-  static let dryRun = Setting(
-    "dead-letters.dry-run", .boolean, default: false,
-    "Writes nothing: shows what would be done, and counts expired requests.")
-  static let discardsDryRun = Setting(
-    "dead-letters.dry-run", .boolean, default: false, "Writes nothing: shows which letters would be discarded.")
   static let note = Setting<String?>("dead-letters.note", .string("TEXT"), "The reason, for later readers of the letters.")
-  static let wait = Setting<Duration?>(
-    "dead-letters.wait", .duration(.seconds(1)...(.seconds(3_600))),
-    "Follows the redriven requests, at most a thousand, for at most this time, and prints the outcome of each.")
 
   static let filter = SettingGroup("Filter", [reasons, apps, from, to])
   static let filterWithState = SettingGroup("Filter", [reasons, apps, from, to, state])
@@ -81,7 +67,7 @@ enum DeadLetterSettings {
   static func edits(_ values: SettingValues) throws(UsageError) -> RequestEdits {
     do throws(RequestEdits.Mistake) {
       return try RequestEdits(
-        set: values[sets].map { ($0.name, $0.value) }, removed: values[unsets], isNew: values[asNew])
+        set: values[sets].map { ($0.name, $0.value) }, removed: values[unsets], isNew: values[RunCommand.isNew])
     } catch {
       let reason =
         switch error {
@@ -93,13 +79,6 @@ enum DeadLetterSettings {
       throw UsageError(.contradiction, reason)
     }
   }
-}
-
-/// The standing of the wanted letters.
-enum ShownStanding: String, CaseIterable, Sendable {
-  case pending, redriven, discarded, all
-
-  var standing: LetterStanding? { LetterStanding(rawValue: rawValue) }
 }
 
 /// A header and its new value.

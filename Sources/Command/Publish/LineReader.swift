@@ -30,13 +30,6 @@ struct LineReader: ~Copyable {
 
   deinit { if descriptor > STDIN_FILENO { close(descriptor) } }
 
-  /// Whether something can be read within a time, including the end.
-  func isReady(withinMilliseconds milliseconds: Int) -> Bool {
-    var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-    let count = poll(&wanted, 1, Int32(clamping: milliseconds))
-    return count > 0 || count < 0 && errno != EINTR
-  }
-
   /// Reads what is available, at least a part, and hands out complete lines with their numbers; false at the end.
   ///
   /// A line that is too long is nil, as soon as that is known: its end may never come. Empty lines are skipped.

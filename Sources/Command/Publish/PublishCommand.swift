@@ -52,7 +52,7 @@ enum PublishCommand {
     let loop = EventLoop(name: "publish")
     let outcomes = try await PublishedOutcomes.begin(values, limits, kafka, on: loop)
     let lane = PublishLane(
-      on: loop, topic: topic, isJSON: values[AnswerSettings.json], followed: outcomes == nil ? 0 : OutcomeWatch.maximum)
+      on: loop, topic: topic, isJSON: values[AnswerSettings.json], followed: outcomes == nil ? 0 : ClusterTool.maximumFollowed)
     try await lane.start(kafka, batchBytes: batches.batchBytes(of: topic), timeoutMilliseconds: timeout)
     var refused = 0
     if let given {
@@ -133,7 +133,7 @@ enum PublishCommand {
   }
 }
 
-/// Reads, checks and publishes the requests of a file's lines, and reports the progress.
+/// Reads, checks and publishes the requests of a file's lines.
 struct LineSource {
   private let values: SettingValues
   /// The defaults for the lines.
@@ -141,24 +141,17 @@ struct LineSource {
   /// Nil if nothing is checked.
   let limits: RequestLimits?
   private var refused = 0
-  private var published = 0
   private var warnings = RequestWarnings()
   private var times = DueTimes()
-  private let started = ContinuousClock.now
-  private var nextReport: ContinuousClock.Instant
 
   init(_ values: SettingValues, _ draft: RequestDraft, _ limits: RequestLimits?) {
     (self.values, self.draft, self.limits) = (values, draft, limits)
-    // A person at a terminal wants to see progress soon; a log needs only long work.
-    nextReport = started + (StandardError.isTerminal ? .milliseconds(500) : .seconds(5))
   }
 
   /// Passes the requests of all lines to `publish`. Answers how many lines are invalid.
   consuming func publish(_ publish: ([RequestToSend]) async -> Void) async throws -> Int {
     var reader = try LineReader(path: values[PublishSettings.lines] ?? "-", givenAt: values.name(of: PublishSettings.lines))
     while true {
-      // The input may be slow.
-      while !reader.isReady(withinMilliseconds: max(1, (nextReport - .now).wholeMilliseconds)) { report() }
       var requests: [RequestToSend] = []
       let now = WallClock.milliseconds()
       let hasMore = try reader.next { number, line in
@@ -170,8 +163,6 @@ struct LineSource {
         }
       }
       if !requests.isEmpty { await publish(requests) }
-      published += requests.count
-      report()
       if !hasMore || StandardOutput.failure != nil { return refused }
     }
   }
@@ -193,14 +184,5 @@ struct LineSource {
       throw LineError("\(error.field)", "\(error)")
     }
     return records
-  }
-
-  /// Reports the progress and the rate, if that is due.
-  private mutating func report() {
-    let now = ContinuousClock.now
-    guard now >= nextReport else { return }
-    nextReport = now + .seconds(5)
-    let milliseconds = max((now - started).wholeMilliseconds, 1)
-    StandardError.line("\(TerminalText.count(published, "request")) so far, \(published * 1000 / milliseconds) a second")
   }
 }

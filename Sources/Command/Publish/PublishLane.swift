@@ -11,8 +11,8 @@ actor PublishLane: LoopActor, ProducerHandler {
     var failed = 0
     /// The error of the last failure.
     var failure: KafkaError?
-    /// The places of the requests to follow, by their apns-ids.
-    var followed: [(name: String, partition: Int32, offset: Int64)] = []
+    /// The places of the requests to follow, with their apns-ids.
+    var followed: [(id: String, partition: Int32, offset: Int64)] = []
   }
 
   nonisolated let loop: EventLoop

@@ -9,7 +9,8 @@ import Worker
 /// Prints the outcomes of published requests at each device: `publish --wait`.
 struct PublishedOutcomes {
   private let kafka: KafkaConfiguration
-  private let watch: OutcomeWatch
+  private let tool: ClusterTool
+  private let positions: [TopicPartition: Int64]
   private let duration: Duration
   private let printer: OutcomePrinter
 
@@ -19,49 +20,41 @@ struct PublishedOutcomes {
   {
     guard let duration = values[PublishSettings.wait] else { return nil }
     let rules = RequestRules(topics: ClusterSettings.topics(values), limits: limits ?? RequestLimits())
-    let outcomes = PublishedOutcomes(
-      kafka: kafka, watch: OutcomeWatch(on: loop, kafka, rules), duration: duration,
-      printer: OutcomePrinter(isJSON: values[AnswerSettings.json]))
-    try await outcomes.asking { try await outcomes.watch.begin() }
-    return outcomes
+    let tool = ClusterTool(on: loop, kafka, rules)
+    do {
+      return PublishedOutcomes(
+        kafka: kafka, tool: tool, positions: try await tool.placesToFollow(), duration: duration,
+        printer: OutcomePrinter(isJSON: values[AnswerSettings.json]))
+    } catch let error as KafkaError { throw kafka.failure(error) }
   }
 
   /// Follows the requests until all outcomes are known or the time is over. False if one is missing, or a request was rejected or had no device.
   func print(_ totals: PublishLane.Totals) async throws -> Bool {
     let further = totals.acknowledged - totals.followed.count
     if further > 0 {
-      let reason =
-        totals.followed.count < OutcomeWatch.maximum ? "Kafka has not said where they are" : "the maximum is \(OutcomeWatch.maximum)"
+      let maximum = ClusterTool.maximumFollowed
+      let reason = totals.followed.count < maximum ? "Kafka has not said where they are" : "the maximum is \(maximum)"
       StandardError.line("\(TerminalText.count(further, "request")) cannot be followed: \(reason)")
     }
     let areAllKnown = Mutex(true)
-    try await asking {
-      try await watch.follow(
-        totals.followed, forMilliseconds: duration.wholeMilliseconds, waitsForAbsent: true, onDevice: { printer.print($1, of: $0) },
-        onOutcome: { outcome in
-          printer.print(outcome)
-          if !outcome.isGood { areAllKnown.withLock { $0 = false } }
-        })
-    }
-    return areAllKnown.withLock { $0 }
-  }
-
-  /// Adds to an error of Kafka what to type.
-  private func asking(_ body: () async throws -> Void) async throws {
     do {
-      try await body()
-    } catch let error as KafkaError {
-      throw kafka.failure(error)
-    }
+      try await tool.follow(totals.followed, from: positions, forMilliseconds: duration.wholeMilliseconds) {
+        printer.print($1, of: $0)
+      } onOutcome: { outcome in
+        printer.print(outcome)
+        if !outcome.isGood { areAllKnown.withLock { $0 = false } }
+      }
+    } catch let error as KafkaError { throw kafka.failure(error) }
+    return areAllKnown.withLock { $0 }
   }
 }
 
-extension OutcomeWatch.Outcome {
+extension FollowedRequest {
   /// Whether every outcome is known, no request was rejected, and each had a device.
   fileprivate var isGood: Bool {
     switch explanation.state {
     case .rejected, .dead, .unregistered: false
-    case .unknown, .unprocessed, .filtered, .underWay, .scheduled, .settled, .ended: standing == .settled
+    case .unknown, .unprocessed, .filtered, .underWay, .scheduled, .settled, .ended: isSettled
     }
   }
 }
@@ -86,26 +79,26 @@ private struct OutcomePrinter {
   }
 
   /// Prints the rest of a request's results, at its end or when the time is over.
-  func print(_ outcome: OutcomeWatch.Outcome) {
+  func print(_ outcome: FollowedRequest) {
     let explanation = outcome.explanation
     let missing = explanation.devices.filter { !$0.isFinal }
     var open = 0
     if case .underWay(let count, _, _) = explanation.state { open = count }
     if isJSON {
       json(
-        outcome.name,
+        outcome.id,
         .object([
-          "state": timeline.word(explanation.state), "settled": outcome.standing == .settled, "open": open,
+          "state": timeline.word(explanation.state), "settled": outcome.isSettled, "open": open,
           "missing": missing.map(\.device),
         ]))
     } else {
-      for device in missing { line(outcome.name, device.device, "no outcome yet: \(device.word)") }
+      for device in missing { line(outcome.id, device.device, "no outcome yet: \(device.word)") }
       switch explanation.state {
       case .ended: break
       case .underWay:
         let further = open - missing.count
-        if further > 0 { line(outcome.name, nil, "no outcome yet of \(TerminalText.count(further, "further device"))") }
-      default: line(outcome.name, nil, timeline.standing(explanation))
+        if further > 0 { line(outcome.id, nil, "no outcome yet of \(TerminalText.count(further, "further device"))") }
+      default: line(outcome.id, nil, timeline.standing(explanation))
       }
     }
     StandardOutput.flush()

@@ -14,12 +14,10 @@ final class ReadingLog: Sendable {
 
   /// Runs a task that reads Kafka on a loop of its own, and reports its progress.
   ///
-  /// - Parameters:
-  ///   - name: the loop's.
-  ///   - wayOn: how to continue after Kafka is lost; nil for tools that only read, which begin again.
+  /// - Parameter name: the loop's.
   /// - Throws: an error of Kafka as one that says what to type; all others unchanged.
   static func with<R>(
-    _ kafka: KafkaConfiguration, loop name: String, wayOn: String? = nil, _ body: (EventLoop, ReadingLog) async throws -> R
+    _ kafka: KafkaConfiguration, loop name: String, _ body: (EventLoop, ReadingLog) async throws -> R
   ) async throws -> R {
     let loop = EventLoop(name: name)
     do {
@@ -27,7 +25,7 @@ final class ReadingLog: Sendable {
       await loop.close()
       return result
     } catch let error as KafkaError {
-      throw wayOn.map { kafka.failure(error, midway: $0) } ?? kafka.failure(error)
+      throw kafka.failure(error)
     }
   }
 
@@ -41,6 +39,8 @@ final class ReadingLog: Sendable {
       } onRefused: { place, reason in
         let position = place.position
         StandardError.line("\(place.topic), partition \(position.partition), offset \(position.offset) is ignored: \(reason)")
+      } onNote: {
+        StandardError.line($0)
       }
       return try await body(tool)
     }

@@ -8,18 +8,14 @@ package struct LetterSummary: Sendable {
   package var facts: LetterFacts
   /// Whether it is pending, redriven or discarded.
   package var standing: LetterStanding
-  /// How often its request was dead-lettered for its reason, among the letters that are read.
-  package var times: Int
 }
 
 /// The result of a list.
 package struct LetterSurvey: Sendable {
   /// The letters that match the filter.
   package internal(set) var wanted = LetterGroups()
-  /// All letters.
-  package internal(set) var all = LetterGroups()
-  /// Whether too many letters came again to know the number of each.
-  package internal(set) var hasTooManyRecurrences = false
+  /// The number of all letters.
+  package internal(set) var all = 0
 }
 
 /// A letter in full.
@@ -55,12 +51,11 @@ extension ClusterTool {
     try await withReading(filter) { reading, _, _ in
       let found = Gathered(LetterSurvey())
       try await reading.read { letter, _ in
-        found.value.all.take(letter)
+        found.value.all += 1
         guard filter.matches(letter.facts, letter.standing) else { return }
         found.value.wanted.take(letter)
         onLetter(letter)
       }
-      found.value.hasTooManyRecurrences = reading.hasTooManyRecurrences
       return found.value
     }
   }

@@ -18,7 +18,7 @@ package struct LetterClaimLost: Error, Sendable, CustomStringConvertible {
 /// the next run claims the letters after `silence` of its own clock. A run that only stood still may write one round beside its successor.
 /// The cluster judges the second copies as repeats.
 final class LetterClaimant {
-  /// Called with the run that this one waits for.
+  /// Called once for each run that this one waits for.
   var onWaiting: ((LetterClaim) -> Void)?
   /// Whether to stop waiting.
   var isStopped: () -> Bool = { false }
@@ -58,13 +58,15 @@ final class LetterClaimant {
   /// Waits until this run has the letters; false if it was stopped before.
   func claim() async throws(KafkaError) -> Bool {
     var (waitsFor, since): (Int64?, Int64) = (nil, SteadyClock.milliseconds())
+    var told: String?
     while !isStopped() {
       try await look()
       if claims.newest != waitsFor { (waitsFor, since) = (claims.newest, SteadyClock.milliseconds()) }
       if let holder = claims.holder, SteadyClock.milliseconds() - since < silence,
         WallClock.milliseconds() - holder.at < Self.oldMilliseconds
       {
-        onWaiting?(holder)
+        if holder.run != told { onWaiting?(holder) }
+        told = holder.run
         await loop.sleep(milliseconds: Self.lookMilliseconds)
         continue
       }

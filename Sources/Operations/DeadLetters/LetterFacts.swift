@@ -21,11 +21,6 @@ package struct LetterFacts: Sendable, Equatable {
   package var application: Name?
   /// The `target` header, else the key.
   package var target: Name?
-
-  /// The same for all letters of one request with one reason.
-  var recurrence: UInt64 {
-    StableHash.hash("\(first.topic)\n\(first.position.partition)\n\(first.position.offset)\n\(letter.reason)")
-  }
 }
 
 extension LetterFacts {

@@ -8,8 +8,6 @@ package struct LetterGroup: Sendable, Equatable {
   package var application: Name?
   /// The number of letters of each standing.
   package var counts: [LetterStanding: Int] = [:]
-  /// How many of them came again for the same reason.
-  package var again = 0
   /// The time of the first letter, in milliseconds since 1970.
   package var oldest: Int64
   /// The time of the last letter, in milliseconds since 1970.
@@ -43,7 +41,6 @@ package struct LetterGroups: Sendable {
     var group =
       groups[key] ?? LetterGroup(reason: key.reason.text, application: key.application, oldest: letter.time, newest: letter.time)
     group.counts[summary.standing, default: 0] += 1
-    if summary.times > 1 { group.again += 1 }
     (group.oldest, group.newest) = (min(group.oldest, letter.time), max(group.newest, letter.time))
     groups[key] = group
   }

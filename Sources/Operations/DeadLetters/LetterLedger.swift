@@ -10,15 +10,11 @@ package enum LetterStanding: String, Sendable, CaseIterable {
   case discarded
 }
 
-/// The states of letters, and how often each request came for the same reason. A value.
+/// The states of letters. A value.
 ///
-/// Everything is read twice. The first reading notes states, and letters that came again, in any order. The second one asks about each
-/// letter once. Memory does not grow with the letters: it has two bits for each handled letter and its neighbours, and the keys of
-/// ``maximumRecurrences`` letters that came again.
+/// Everything is read twice. The first reading notes states, in any order. The second one asks about each letter. Memory has two bits for
+/// each handled letter and its neighbours.
 struct LetterLedger {
-  /// The most letters that came again whose number is known; some 16 bytes each.
-  static let maximumRecurrences = 1 << 20
-
   private static let lettersOfBlock: Int64 = 4_096
 
   private struct BlockName: Hashable {
@@ -28,14 +24,6 @@ struct LetterLedger {
 
   /// Two bits for each offset: redriven, discarded.
   private var blocks: [BlockName: [UInt64]] = [:]
-  private var recurrences: [UInt64: UInt32] = [:]
-  /// Whether more letters came again than the limit.
-  private(set) var hasTooManyRecurrences = false
-
-  /// Whether any letter came again.
-  var hasRecurrences: Bool { !recurrences.isEmpty }
-
-  // MARK: The first reading
 
   /// Notes a letter's state.
   ///
@@ -47,14 +35,6 @@ struct LetterLedger {
     blocks[block, default: Array(repeating: 0, count: words)][word] |= (state.kind == .redriven ? 1 : 2) << shift
   }
 
-  /// Notes a letter with an origin.
-  mutating func note(recurrence: UInt64) {
-    guard recurrences.count < Self.maximumRecurrences || recurrences[recurrence] != nil else { return hasTooManyRecurrences = true }
-    recurrences[recurrence] = 0
-  }
-
-  // MARK: The second reading
-
   /// The standing of a letter. If it was redriven, other states do not count.
   func standing(of letter: RecordPlace) -> LetterStanding {
     let (block, word, shift) = Self.bits(of: letter)
@@ -64,13 +44,6 @@ struct LetterLedger {
     case 2: return .discarded
     default: return .redriven
     }
-  }
-
-  /// Counts a letter: how often its request has come for its reason, including this one; 1 if unknown.
-  mutating func count(recurrence: UInt64) -> Int {
-    guard let before = recurrences[recurrence] else { return 1 }
-    recurrences[recurrence] = before + 1
-    return Int(before) + 1
   }
 
   private static func bits(of letter: RecordPlace) -> (block: BlockName, word: Int, shift: UInt64) {

@@ -6,8 +6,6 @@ import Worker
 final class LetterReading {
   /// Called with each state of a letter, after that letter.
   var onState: ((LetterState) -> Void)?
-  /// Whether too many letters came again to know the number of each.
-  var hasTooManyRecurrences: Bool { ledger.hasTooManyRecurrences }
   private let rules: RequestRules
   private let reader: TopicReader
   private var ledger = LetterLedger()
@@ -22,13 +20,8 @@ final class LetterReading {
     let all = try await admin.stretches(of: rules.topics.deadLetters, TimeRange(from: from))
     left = all
     try await reader.read(all, "what was done with dead letters") { [self] record in
-      let headers = record.texts
-      let place = RecordPlace(partition: record.partition, offset: record.offset)
-      if let state = LetterState(headers: headers) { return ledger.note(state, at: place) }
-      guard headers.contains(where: { RequestHeader.named(Name($0.name)) == .origin }), let letter = LetterFacts(record, rules),
-        letter.hasOrigin
-      else { return }
-      ledger.note(recurrence: letter.recurrence)
+      guard let state = LetterState(headers: record.texts) else { return }
+      ledger.note(state, at: RecordPlace(partition: record.partition, offset: record.offset))
     }
   }
 
@@ -38,13 +31,15 @@ final class LetterReading {
   /// Reads the letters; those of one partition in their order.
   ///
   /// - Parameters:
+  ///   - run: sets the pace.
   ///   - isEnough: called before each record. If true, this record and the rest are left for the next call.
   ///   - body: gets each letter with its record, which is valid only during the call.
-  func read(until isEnough: @escaping () -> Bool = { false }, _ body: @escaping (LetterSummary, RecordView) -> Void)
-    async throws(KafkaError)
-  {
+  func read(
+    in run: RepublishingRun? = nil, until isEnough: @escaping () -> Bool = { false },
+    _ body: @escaping (LetterSummary, RecordView) -> Void
+  ) async throws(KafkaError) {
     let next = Gathered((positions: [Int32: Int64](), isCut: false))
-    try await reader.read(left, "dead letters", in: nil, until: { next.value.isCut }) { [self] record in
+    try await reader.read(left, "dead letters", in: run, until: { next.value.isCut || isEnough() }) { [self] record in
       // A batch may contain many records.
       if next.value.isCut || isEnough() { return next.value.isCut = true }
       next.value.positions[record.partition] = record.offset + 1
@@ -52,10 +47,9 @@ final class LetterReading {
         if let onState, let state = LetterState(headers: record.texts), state.letter.partition == record.partition { onState(state) }
         return
       }
-      let times = ledger.hasRecurrences ? ledger.count(recurrence: facts.recurrence) : 1
-      body(LetterSummary(facts: facts, standing: ledger.standing(of: facts.place), times: times), record)
+      body(LetterSummary(facts: facts, standing: ledger.standing(of: facts.place)), record)
     }
-    guard next.value.isCut else { return left = [] }
+    guard next.value.isCut || isEnough() else { return left = [] }
     left = left.map { stretch in
       let position = next.value.positions[stretch.partition.partition] ?? stretch.offsets.lowerBound
       return TopicStretch(stretch.partition, position, stretch.offsets.upperBound)

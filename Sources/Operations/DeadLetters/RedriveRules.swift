@@ -64,8 +64,6 @@ struct RequestToRedrive: Sendable {
 struct RedriveRules: Sendable {
   let rules: RequestRules
   let edits: RequestEdits
-  /// Whether letters that would be rejected again are written all the same.
-  let isUnchecked: Bool
   /// Whether a letter that ended workers is written.
   let isForced: Bool
   /// The partitions of the requests.
@@ -112,7 +110,7 @@ struct RedriveRules: Sendable {
         return .breaksRule(rejection.reason.rawValue, field: rejection.field.description, rule: rejection.rule)
       }
     }
-    if let refusal, !isUnchecked { throw refusal }
+    if let refusal { throw refusal }
     request.record.headers.removeAll { RequestHeader.named($0.key) == .origin }
     if edits.isNew {
       if before.target != after.target { request.record.key = after.target }

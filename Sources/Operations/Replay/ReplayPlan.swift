@@ -1,8 +1,9 @@
 package import JSON
+package import Kafka
 import Notifications
+import Worker
 
 /// The selection and the progress of a replay, which a file keeps for its continuation. A value.
-@dynamicMemberLookup
 package struct ReplayPlan: Sendable {
   /// The replay's name: hexadecimal digits, different for each replay.
   package let run: String
@@ -10,27 +11,120 @@ package struct ReplayPlan: Sendable {
   package let cluster: String
   /// The brokers' id of the cluster; empty if they have none.
   package let brokers: String
+  /// The topic of the requests.
+  package let topic: String
   /// The wanted records. ``partitions`` have its places.
   package let selection: ReplaySelection
   /// The progress of each partition.
   package var partitions: [ReplayedPartition]
 
-  /// A part of the selection.
-  package subscript<Value>(dynamicMember path: KeyPath<ReplaySelection, Value>) -> Value { selection[keyPath: path] }
-
   /// Whether it is complete.
   package var isComplete: Bool { partitions.allSatisfy(\.isComplete) }
 
   /// The counts of finished records.
-  package var counts: ReplayCounts { partitions.reduce(ReplayCounts()) { $0 + $1.counts } }
+  package var counts: RunCounts { partitions.reduce(RunCounts()) { $0 + $1.counts } }
 
-  /// The offsets to read, and how many are done.
-  package var progress: (done: Int64, total: Int64) {
-    partitions.reduce((0, 0)) { sum, partition in
-      (sum.0 + max(0, partition.done - partition.offsets.lowerBound), sum.1 + Int64(partition.offsets.count))
+  /// The offsets that are done, of those to read.
+  func progress(_ what: String) -> ReadingProgress {
+    partitions.reduce(into: ReadingProgress(what: what, read: 0, total: 0)) { sum, partition in
+      sum.read += max(0, partition.done - partition.offsets.lowerBound)
+      sum.total += Int64(partition.offsets.count)
     }
   }
+
+  /// What has become of it so far.
+  package var report: RunReport { RunReport(counts: counts, isComplete: isComplete) }
 }
+
+/// The records that the user wants to replay, and what becomes of them.
+package struct ReplaySelection: Sendable {
+  /// The partitions; nil for all.
+  package var partitions: Set<Int32>?
+  /// Only these offsets of these partitions; nil for all.
+  package var offsets: [Int32: Range<Int64>]?
+  /// The time of publication.
+  package var published = TimeRange()
+  /// Selects the requests.
+  package var filter = ReplayFilter()
+  /// Whether only unfinished requests are replayed.
+  package var isOfUnfinished = false
+  /// Whether they become new requests.
+  package var isNew = false
+
+  /// Makes a selection of a whole topic.
+  package init() {}
+
+  /// Whether effects are predicted. Unfinished requests and new ones are new work.
+  package var isForecast: Bool { !isNew && !isOfUnfinished }
+}
+
+/// Why a replay is refused.
+package enum ReplayRefusal: Error, Sendable, Equatable {
+  /// There is no such partition. `count` is the number of partitions.
+  case noPartition(TopicPartition, count: Int)
+  /// The wanted offsets begin before the oldest record.
+  case gone(TopicPartition, wanted: Range<Int64>, oldest: Int64)
+  /// The wanted offsets end after the newest record.
+  case notYetThere(TopicPartition, wanted: Range<Int64>, end: Int64)
+  /// Another cluster has begun the replay.
+  case otherCluster
+  /// The topic was made again after the replay began.
+  case topicMadeAgain(String)
+}
+
+// MARK: Its beginning and its continuation
+
+extension ReplayPlan {
+  /// Makes a plan up to the present ends of the topic.
+  ///
+  /// - Parameter run: the replay's name.
+  package init(_ selection: ReplaySelection, of topic: String, run: String, cluster: String, _ admin: Admin) async throws {
+    let brokers = try await admin.describeCluster().id ?? ""
+    let stretches = try await admin.stretches(of: topic, selection.published)
+    for number in (selection.partitions ?? []).union((selection.offsets ?? [:]).keys) where !stretches.indices.contains(Int(number)) {
+      throw ReplayRefusal.noPartition(TopicPartition(topic, number), count: stretches.count)
+    }
+    let logs = try await admin.ends(of: stretches.map(\.partition))
+    var partitions: [ReplayedPartition] = []
+    for stretch in stretches {
+      let (partition, number) = (stretch.partition, stretch.partition.partition)
+      guard selection.partitions?.contains(number) ?? true, let log = logs[partition] else { continue }
+      var offsets = stretch.offsets
+      if let wanted = selection.offsets {
+        guard let range = wanted[number] else { continue }
+        guard range.lowerBound >= log.lowerBound else { throw ReplayRefusal.gone(partition, wanted: range, oldest: log.lowerBound) }
+        guard range.upperBound <= log.upperBound else { throw ReplayRefusal.notYetThere(partition, wanted: range, end: log.upperBound) }
+        offsets = offsets.clamped(to: range)
+      }
+      partitions.append(ReplayedPartition(number, offsets, end: log.upperBound))
+    }
+    self.init(run: run, cluster: cluster, brokers: brokers, topic: topic, selection: selection, partitions: partitions)
+  }
+
+  /// Checks whether the replay can continue, and skips records that were deleted meanwhile.
+  ///
+  /// - Returns: the number of skipped records.
+  package mutating func prepareToGoOn(_ admin: Admin) async throws -> Int64 {
+    guard try await admin.describeCluster().id ?? "" == brokers else { throw ReplayRefusal.otherCluster }
+    let count = try await admin.describe(topic: topic).partitions.count
+    if let missing = partitions.first(where: { $0.partition >= count }) {
+      throw ReplayRefusal.noPartition(TopicPartition(topic, missing.partition), count: count)
+    }
+    let logs = try await admin.ends(of: partitions.map { TopicPartition(topic, $0.partition) })
+    var leftOut: Int64 = 0
+    for place in partitions.indices where !partitions[place].isComplete {
+      let part = partitions[place]
+      guard let log = logs[TopicPartition(topic, part.partition)] else { continue }
+      guard max(part.offsets.upperBound, part.written) <= log.upperBound else { throw ReplayRefusal.topicMadeAgain(topic) }
+      guard log.lowerBound > part.done else { continue }
+      leftOut += min(log.lowerBound, part.offsets.upperBound) - part.done
+      partitions[place].leaveOut(below: log.lowerBound)
+    }
+    return leftOut
+  }
+}
+
+// MARK: Its file
 
 /// Why a replay cannot continue from a file.
 package struct ReplayPlanError: Error, CustomStringConvertible, Sendable, Equatable {
@@ -39,17 +133,17 @@ package struct ReplayPlanError: Error, CustomStringConvertible, Sendable, Equata
 }
 
 extension ReplayPlan {
-  /// The second layout has requests that become new ones. A program that knows only the first must not continue these as a replay.
-  private static let (layout, layoutOfNew): (Int64, Int64) = (1, 2)
+  /// Programs before this layout replayed other topics as well, and knew other conditions.
+  private static let layout: Int64 = 3
   /// No offset, number or time is greater, so sums do not overflow.
   static let highest: Int64 = 1 << 48
 
   /// The text of the file.
   package var json: JSONValue {
     JSONValue.object(present: [
-      "carillonReplay": self.isNew ? Self.layoutOfNew : Self.layout, "run": run, "cluster": cluster, "brokers": brokers,
-      "topic": self.topic, "destination": self.destination, "filter": self.filter.json, "onlyUnfinished": self.isOfUnfinished,
-      "from": self.published.from, "to": self.published.to, "partitions": partitions.map(\.json),
+      "carillonReplay": Self.layout, "run": run, "cluster": cluster, "brokers": brokers, "topic": topic, "filter": selection.filter.json,
+      "onlyUnfinished": selection.isOfUnfinished, "asNew": selection.isNew, "from": selection.published.from,
+      "to": selection.published.to, "partitions": partitions.map(\.json),
     ])
   }
 
@@ -58,39 +152,27 @@ extension ReplayPlan {
     guard let json = try? JSONValue(parsing: String(decoding: bytes, as: UTF8.self)), let layout = json["carillonReplay"] else {
       throw ReplayPlanError(description: "it is not the file of a replay")
     }
-    guard layout.integerValue == Self.layout || layout.integerValue == Self.layoutOfNew else {
+    guard layout.integerValue == Self.layout else {
       throw ReplayPlanError(description: "another version of this program has written it")
     }
-    func text(_ key: String) throws(ReplayPlanError) -> String {
-      guard let text = json[key]?.stringValue else { throw ReplayPlanError(description: "'\(key)' is missing or is not a text") }
-      return text
+    func member<Value>(_ key: String, _ value: Value?) throws(ReplayPlanError) -> Value {
+      guard let value else { throw ReplayPlanError(description: "'\(key)' is missing or wrong") }
+      return value
     }
     func time(_ key: String) throws(ReplayPlanError) -> Int64? {
       guard let value = json[key] else { return nil }
-      guard let time = value.integerValue, (0...Self.highest).contains(time) else {
-        throw ReplayPlanError(description: "'\(key)' is not a time in milliseconds")
-      }
-      return time
+      return try member(key, value.integerValue.flatMap { (0...Self.highest).contains($0) ? $0 : nil })
     }
-    run = try text("run")
-    guard !run.isEmpty, run.utf8.count <= 64, run.allSatisfy(\.isHexDigit) else {
-      throw ReplayPlanError(description: "'run' is not the name of a replay")
-    }
-    (cluster, brokers) = (try text("cluster"), try text("brokers"))
-    var selection = ReplaySelection(topic: try text("topic"), destination: try text("destination"))
-    guard let filter = json["filter"].flatMap({ ReplayFilter($0) }) else {
-      throw ReplayPlanError(description: "'filter' is missing or wrong")
-    }
-    guard let isOfUnfinished = json["onlyUnfinished"]?.boolValue else {
-      throw ReplayPlanError(description: "'onlyUnfinished' is missing, or neither true nor false")
-    }
-    (selection.filter, selection.isOfUnfinished) = (filter, isOfUnfinished)
-    selection.isNew = layout.integerValue == Self.layoutOfNew
+    run = try member("run", json["run"]?.stringValue.flatMap { (1...64).contains($0.utf8.count) && $0.allSatisfy(\.isHexDigit) ? $0 : nil })
+    (cluster, brokers) = (try member("cluster", json["cluster"]?.stringValue), try member("brokers", json["brokers"]?.stringValue))
+    topic = try member("topic", json["topic"]?.stringValue)
+    var selection = ReplaySelection()
+    selection.filter = try member("filter", json["filter"].flatMap { ReplayFilter($0) })
+    selection.isOfUnfinished = try member("onlyUnfinished", json["onlyUnfinished"]?.boolValue)
+    selection.isNew = try member("asNew", json["asNew"]?.boolValue)
     selection.published = TimeRange(from: try time("from"), to: try time("to"))
     self.selection = selection
-    guard let elements = json["partitions"]?.elements, elements.count <= 100_000 else {
-      throw ReplayPlanError(description: "'partitions' is missing, is not a list or has more than 100,000")
-    }
+    let elements = try member("partitions", json["partitions"]?.elements.flatMap { $0.count <= 100_000 ? $0 : nil })
     partitions = elements.compactMap { ReplayedPartition($0) }
     guard Set(partitions.map(\.partition)).count == elements.count else {
       throw ReplayPlanError(description: "'partitions' has an invalid or a repeated one")
@@ -99,22 +181,14 @@ extension ReplayPlan {
 }
 
 extension ReplayFilter {
-  fileprivate var json: JSONValue {
-    let values = values.map { JSONValue.object(["pointer": $0.pointer.description, "value": $0.value]) }
-    return JSONValue.object(wanted.map { .init($0.rawValue, $1) })
-      .appending(contentsOf: .object(present: ["values": values.isEmpty ? .none : Optional(values)]))
-  }
+  fileprivate var json: JSONValue { .object(Field.allCases.compactMap { field in self[field].map { .init(field.rawValue, $0) } }) }
 
   fileprivate init?(_ json: JSONValue) {
     guard json.members != nil else { return nil }
     for field in Field.allCases {
       guard let value = json[field.rawValue] else { continue }
       guard let name = value.nameValue, field != .id || NotificationID(name.text) != nil else { return nil }
-      fields[field] = name
-    }
-    for element in json["values"]?.elements ?? [] {
-      guard let pointer = element["pointer"]?.stringValue.flatMap({ JSONPointer($0) }), let value = element["value"] else { return nil }
-      values.append(PayloadValue(pointer, value))
+      self[field] = name
     }
   }
 }
@@ -123,18 +197,24 @@ extension ReplayedPartition {
   fileprivate var json: JSONValue {
     .object(present: [
       "partition": partition, "from": offsets.lowerBound, "to": offsets.upperBound, "done": done, "written": written,
-      "counts": JSONValue.object(["read": counts.read]).appending(contentsOf: counts.json()), "lastTimestamp": lastTimestamp,
+      "counts": JSONValue.object(RunCount.allCases.map { .init($0.rawValue, counts[$0]) }), "lastTimestamp": lastTimestamp,
     ])
   }
 
   fileprivate init?(_ json: JSONValue) {
-    guard let number = json["partition"]?.integerValue.flatMap({ Int32(exactly: $0) }), number >= 0,
-      let from = json["from"]?.integerValue, let to = json["to"]?.integerValue, from >= 0, from <= to, to <= ReplayPlan.highest,
-      let done = json["done"]?.integerValue, (from...to).contains(done), let written = json["written"]?.integerValue,
-      (0...ReplayPlan.highest).contains(written),
-      let counts = json["counts"].flatMap({ ReplayCounts($0, upTo: ReplayPlan.highest) })
+    func number(_ key: String, in range: ClosedRange<Int64>) -> Int64? {
+      json[key]?.integerValue.flatMap { range.contains($0) ? $0 : nil }
+    }
+    guard let partition = number("partition", in: 0...Int64(Int32.max)), let to = number("to", in: 0...ReplayPlan.highest),
+      let from = number("from", in: 0...to), let done = number("done", in: from...to),
+      let written = number("written", in: 0...ReplayPlan.highest), let known = json["counts"]
     else { return nil }
-    self.init(number, from..<to, end: written, position: done, counts)
+    var counts = RunCounts()
+    for kind in RunCount.allCases {
+      guard let count = known[kind.rawValue]?.integerValue, (0...ReplayPlan.highest).contains(count) else { return nil }
+      counts[kind] = Int(count)
+    }
+    self.init(Int32(partition), from..<to, end: written, position: done, counts)
     lastTimestamp = json["lastTimestamp"]?.integerValue
   }
 }

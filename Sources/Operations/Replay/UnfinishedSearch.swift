@@ -3,6 +3,14 @@ import Notifications
 import Store
 import Worker
 
+/// More requests wait in mailboxes than fit into memory.
+package struct TooManyWaiting: Error, CustomStringConvertible, Sendable {
+  /// The error, and what to do.
+  package var description: String {
+    "more than \(UnfinishedSearch.maximum) requests of the range wait for their devices: take a shorter range, or some of the partitions, one after the other"
+  }
+}
+
 /// Finds the unfinished requests of a range. Loop-confined.
 ///
 /// One of their devices has neither an outcome nor an entry in its mailbox.
@@ -71,7 +79,7 @@ final class UnfinishedSearch: ReadingPace {
       take(fact) { waiting[$0, default: []].append(Waiting(device: fact.device, revision: fact.order)) }
     }
     untold = audit.findings.untold
-    guard count <= Self.maximum else { throw TooManyWaiting(maximum: Self.maximum) }
+    guard count <= Self.maximum else { throw TooManyWaiting() }
     try await askRedis()
     try await forgetFinished(since: audit.events)
     found = lost.union(missing.keys)

@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 import JSON
 import Kafka
 import Notifications
@@ -26,6 +27,8 @@ final class Republisher: ProducerHandler {
   private let topic: ProducerTopic
   private var json = JSONWriter()
   private var failure: KafkaError?
+  /// The bytes of headers that were written since no record was in flight.
+  private var headerBytes = 0
 
   /// - Parameters:
   ///   - cluster: the cluster's name for origins.
@@ -54,10 +57,10 @@ final class Republisher: ProducerHandler {
   }
 
   /// Accepted records that are not in Kafka yet.
-  var inFlight: Int { producer.inFlight }
+  private var inFlight: Int { producer.inFlight }
 
-  /// Bytes of their keys and values.
-  var bytesInFlight: Int { producer.bytesInFlight }
+  /// At least the bytes of their keys, values and headers.
+  var bytesInFlight: Int { producer.bytesInFlight + headerBytes }
 
   /// Begins the next record's headers with those of a consumed record, and replaces its origin.
   ///
@@ -65,7 +68,10 @@ final class Republisher: ProducerHandler {
   func begin(_ record: RecordView, from source: SourceCoordinates, why purpose: Origin.Purpose, isUnfinished: Bool = false) {
     headers.copy(from: record)
     // Each by its own spelling, since librdkafka compares the case too.
-    record.forEachHeader { name, _ in if RequestHeader.named(name) == .origin { headers.remove(String(cString: name)) } }
+    record.forEachHeader { name, value in
+      headerBytes += strlen(name) + (value?.count ?? 0)
+      if RequestHeader.named(name) == .origin { headers.remove(String(cString: name)) }
+    }
     headers.remove(ReplayHeader.name.description)
     end(from: source, why: purpose, isUnfinished: isUnfinished)
   }
@@ -73,6 +79,7 @@ final class Republisher: ProducerHandler {
   /// Begins the next record's headers with those of a stored record.
   func begin(_ record: StoredRecord) {
     for header in record.headers {
+      headerBytes += header.name.count + (header.value?.count ?? 0)
       header.name.withUnsafeBufferPointer { name in
         guard let name = name.baseAddress else { return }
         withOptionalBytes(header.value) { headers.append(name, $0) }
@@ -121,6 +128,7 @@ final class Republisher: ProducerHandler {
   }
 
   func producerDelivered(_ reports: [DeliveryReport]) {
+    if inFlight == 0 { headerBytes = 0 }
     for report in reports where failure == nil {
       if let error = report.error { fail(error) } else { onWritten?(report) }
     }

@@ -10,7 +10,7 @@ from .deliveries import WINDOW, check
 from .processes import ends_with_parent
 from .replay import offsets, tool
 
-UNBOUNDED = ["--records-per-second", "0", "--bytes-per-second", "0B"]
+UNBOUNDED = ["--records-per-second", "0"]
 
 
 class BesideReplay:

@@ -56,7 +56,7 @@ def plain(bench, ranges):
 
 def ours(bench, ranges):
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
-    words = ["--records-per-second", "0", "--bytes-per-second", "0B", "--max-behind", "0", "--json", "--state", bench.path(f"replay-{start}")]
+    words = ["--records-per-second", "0", "--max-behind", "0", "--json", "--state", bench.path(f"replay-{start}")]
     done = subprocess.run(tool(bench, *words, *ranges), capture_output=True, text=True)
     seconds, after = time.time() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:

@@ -2,19 +2,13 @@ import JSON
 import Notifications
 import Operations
 
-/// The results of redriving or discarding dead letters, for a person or for a program.
-struct RedrivePrinter: Sendable {
+/// What became of a letter that was redriven or discarded, for a person or for a program.
+struct LetterResultPrinter: Sendable {
   let isDryRun: Bool
-  let isDiscard: Bool
   let devicesTopic: String
 
-  /// The work on the letters.
-  var verb: String { isDiscard ? "discarded" : "redriven" }
-
-  // MARK: For a person
-
   func line(_ result: LetterResult) -> String {
-    var columns = [TerminalText.padded(result.letter.facts.place.description, 10)]
+    var columns = [TerminalText.padded(result.letter.place.description, 10)]
     switch result.kind {
     case .redriven(let place, let isExpired):
       columns.append(isDryRun ? "would be redriven" : "redriven")
@@ -23,25 +17,10 @@ struct RedrivePrinter: Sendable {
       if isExpired { columns.append("(it has expired)") }
     case .discarded:
       columns.append(isDryRun ? "would be discarded" : "discarded")
-      columns.append(result.letter.facts.id.description)
+      columns.append(result.letter.id.description)
     case .refused(let refusal): columns += [refusal == .gone ? "gone" : "left", TerminalText.visible(sentence(refusal))]
     }
-    if result.letter.times > 1 { columns.append("(came \(result.letter.times) times for this reason)") }
     return columns.joined(separator: "  ")
-  }
-
-  /// Renders the counts.
-  func text(_ report: RedriveReport) -> [String] {
-    var lines: [String] = []
-    func row(_ count: Int, _ what: String) { lines.append(TerminalText.aligned("\(count)", 10) + "  " + what) }
-    row(report.done, isDryRun ? "would be \(verb)" : verb)
-    for (kind, sentence) in [
-      (.expired, isDryRun ? "of these have expired: they would end so, and not be shown" : "of these had expired: they are not shown"),
-      (.handled, "were redriven or discarded before: --again takes them once more"),
-      (.gone, "are gone: their payload did not fit into the letter, and their source does not have it any more"),
-      (.left, isDryRun ? "would be left as they are" : "were left as they are: see above"),
-    ] as [(RedriveCount, String)] where report.counts[kind] > 0 { row(report.counts[kind], sentence) }
-    return lines
   }
 
   private func sentence(_ refusal: RedriveRefusal) -> String {
@@ -62,8 +41,6 @@ struct RedrivePrinter: Sendable {
     }
   }
 
-  // MARK: For a program
-
   func json(_ result: LetterResult) -> JSONValue {
     let id = result.id?.description
     let own: JSONValue.Members =
@@ -74,19 +51,8 @@ struct RedrivePrinter: Sendable {
       case .refused(let refusal):
         ["result": refusal == .gone ? "gone" : "left", "apnsId": id, "why": refusal.word, "sentence": sentence(refusal)]
       }
-    return JSONValue.object(["letter": result.letter.facts.place.description]).appending(contentsOf: .object(present: own))
-      .appending(["reason": result.letter.facts.letter.reason, "times": result.letter.times])
-  }
-
-  /// Renders the counts.
-  ///
-  /// - Parameter following: how many redriven requests were not followed, and how many notifications wait in mailboxes; nil if nothing was
-  ///   followed.
-  func json(_ report: RedriveReport, following: (notFollowed: Int, waiting: Int)? = nil) -> JSONValue {
-    JSONValue.object(["dryRun": isDryRun])
-      .appending(contentsOf: report.counts.json(without: [isDiscard ? .redriven : .discarded]))
-      .appending(contentsOf: .object(present: ["notFollowed": following?.notFollowed, "waiting": following?.waiting]))
-      .appending(["interrupted": report.isInterrupted])
+    return JSONValue.object(["letter": result.letter.place.description]).appending(contentsOf: .object(present: own))
+      .appending(["reason": result.letter.letter.reason])
   }
 }
 
