@@ -20,7 +20,7 @@ import Worker
     (["redrive"], "which letters? give some, or a filter such as --reason, or --everything"),
     (["discard"], "which letters?"),
     (["show", "3"], "'3' is not a letter: it must be PARTITION:OFFSET, such as 3:1742"),
-    (["redrive", "3:-1"], "is not a letter"),
+    (["redrive", "3:-1"], "is not a letter"), (["redrive", "1:1", "--wait", "0s"], "--wait: '0s' is not allowed"),
     (["list", "--state", "lost"], "--state: 'lost' is not allowed: it must be one of pending, redriven, discarded"),
     (["list", "--from", "1d", "--to", "2d"], "--from must lie before --to"),
     (["redrive", "1:1", "--set", "apns-topic"], "--set: 'apns-topic' is not allowed: it must be HEADER=VALUE"),

@@ -31,7 +31,7 @@ import Worker
 
   @Test(arguments: [
     (["--from", "1h", "--to", "2h"], "--from must lie before --to"), (["--from", "tomorrow"], "--from"),
-    (["--id", "7"], "it must be an apns-id"),
+    (["--id", "7"], "it must be an apns-id"), (["--where", "order=7"], "it must be POINTER=VALUE"),
     (["--offsets", "1:9-3"], "--offsets"),
     (["--offsets", "1:0-3", "--offsets", "1:5-9"], "names partition 1 twice"), (["--target", "ada"], "--target"),
     (["--resume", "file", "--app", "com.example"], "exclude each other"),

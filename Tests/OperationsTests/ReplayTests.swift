@@ -71,6 +71,7 @@ import Testing
     selection.filter[.target] = "user:ada"
     selection.filter[.id] = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
     selection.filter[.collapseID] = "order\"7"
+    selection.filter.values = [.init(try #require(JSONPointer("/order/a~1b")), ["n": 7])]
     var part = ReplayedPartition(3, 10..<20, end: 99)
     part.lastTimestamp = 1_769_860_800_000
     (selection.published.from, selection.isNew) = (5, true)

@@ -38,6 +38,10 @@ enum DeadLetterSettings {
     "dead-letters.again", .boolean, default: false, "Also letters that were redriven or discarded before; otherwise they are skipped.")
   static let everything = Setting(
     "dead-letters.everything", .boolean, default: false, "All letters: required without LETTER and without a filter.")
+  static let wait = Setting<Duration?>(
+    "dead-letters.wait", .duration(.seconds(1)...(.seconds(3_600))),
+    "Follows the redriven requests, at most a thousand, for at most this time, and prints their outcomes. Devices that are not connected are not waited for."
+  )
   static let note = Setting<String?>("dead-letters.note", .string("TEXT"), "The reason, for later readers of the letters.")
 
   static let filter = SettingGroup("Filter", [reasons, apps, from, to])

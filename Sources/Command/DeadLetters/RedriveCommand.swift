@@ -3,6 +3,7 @@ import JSON
 import Kafka
 import Notifications
 import Operations
+import Synchronization
 import Worker
 
 /// `carillon dead-letters redrive` and `carillon dead-letters discard`.
@@ -17,13 +18,13 @@ enum RedriveCommand {
     groups: [
       Settings.filter,
       SettingGroup(
-        "Redrive", [RunCommand.isDryRun, RunCommand.records, Settings.sets, Settings.unsets, Settings.everything],
+        "Redrive", [RunCommand.isDryRun, RunCommand.records, Settings.sets, Settings.unsets, Settings.wait, Settings.everything],
         advanced: [RunCommand.isNew, Settings.again, Settings.force, Settings.note]),
       AnswerSettings.group, RequestSettings.group, cluster,
     ],
     examples: [
       Example("dead-letters redrive --reason BadTopic --app com.example.shop --dry-run", "what would be done"),
-      Example("dead-letters redrive --reason MissingTopic --set apns-topic=com.example.shop", "mends them"),
+      Example("dead-letters redrive --reason MissingTopic --set apns-topic=com.example.shop --wait 1m", "mends and follows them"),
       Example("dead-letters redrive 3:1742 --force", "one over which workers ended"),
     ]
   ) { values in
@@ -83,10 +84,23 @@ enum RedriveCommand {
     let isJSON = values[AnswerSettings.json]
     let letters = LetterResultPrinter(isDryRun: settings.isDryRun, devicesTopic: topics.devices)
     let wayOn = settings.isDryRun ? nil : "the same command continues"
+    let waits = edits == nil || settings.isDryRun ? nil : values[Settings.wait]
+    let areAllKnown = Mutex(true)
     let report = try await RunCommand.run(kafka, rules, wayOn: { wayOn }) { [order] tool, stop in
-      try await tool.carryOut(order, settings, stop) {
-        if isJSON { StandardOutput.json(letters.json($0).text) } else { StandardOutput.line(letters.line($0)) }
+      let redriven = Mutex([(id: String, partition: Int32, offset: Int64)]())
+      let outcomes: PublishedOutcomes? =
+        if let waits { try await PublishedOutcomes(tool, kafka, for: waits, waitsForAbsent: false, isJSON: isJSON) } else { nil }
+      let report = try await tool.carryOut(order, settings, stop) { result in
+        if isJSON { StandardOutput.json(letters.json(result).text) } else { StandardOutput.line(letters.line(result)) }
+        guard case .redriven(let place?, _) = result.kind, let id = result.id?.description else { return }
+        redriven.withLock { if $0.count < ClusterTool.maximumFollowed { $0.append((id, place.partition, place.offset)) } }
       }
+      if let outcomes, report.isComplete {
+        StandardOutput.flush()
+        let isGood = try await outcomes.print(redriven.withLock { $0 }, of: report.counts.done) { stop.isSet }
+        areAllKnown.withLock { $0 = isGood }
+      }
+      return report
     } end: {
       let isNothing = $0.counts.read == $0.counts[.passedOver]
       if isJSON || !isNothing { printer(isDiscard: edits == nil, isJSON: isJSON, isDryRun: settings.isDryRun).end($0) }
@@ -94,6 +108,7 @@ enum RedriveCommand {
     }
     let counts = report.counts
     let isBad = counts.read == counts[.passedOver] || counts[.left] + counts[.gone] > 0 || !report.isComplete
+      || !areAllKnown.withLock { $0 }
     return isBad ? .answerIsNo : .done
   }
 

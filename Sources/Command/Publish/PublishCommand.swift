@@ -70,7 +70,7 @@ enum PublishCommand {
     }
     let totals = await lane.finish(withinMilliseconds: timeout + 2000)
     let code = try end(given, totals, refused, topic)
-    let areAllKnown = try await outcomes?.print(totals) ?? true
+    let areAllKnown = try await outcomes?.print(totals.followed, of: totals.acknowledged) ?? true
     await loop.close()
     return areAllKnown ? code : .answerIsNo
   }

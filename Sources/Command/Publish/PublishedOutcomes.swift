@@ -6,39 +6,55 @@ import Operations
 import Synchronization
 import Worker
 
-/// Prints the outcomes of published requests at each device: `publish --wait`.
-struct PublishedOutcomes {
+/// Prints the outcomes of published requests at each device: `publish --wait`, `dead-letters redrive --wait`.
+struct PublishedOutcomes: Sendable {
   private let kafka: KafkaConfiguration
   private let tool: ClusterTool
   private let positions: [TopicPartition: Int64]
   private let duration: Duration
   private let printer: OutcomePrinter
+  private let waitsForAbsent: Bool
 
-  /// Notes the ends of the topics before anything is published; nil without `--wait`.
+  /// Notes the ends of the topics before anything is published.
+  ///
+  /// - Parameter waitsForAbsent: whether more is expected of devices that are not connected.
+  init(
+    _ tool: ClusterTool, _ kafka: KafkaConfiguration, for duration: Duration, waitsForAbsent: Bool, isJSON: Bool
+  ) async throws {
+    (self.kafka, self.tool, self.duration, self.waitsForAbsent) = (kafka, tool, duration, waitsForAbsent)
+    printer = OutcomePrinter(isJSON: isJSON)
+    do { positions = try await tool.placesToFollow() } catch let error as KafkaError { throw kafka.failure(error) }
+  }
+
+  /// Those of `publish`; nil without `--wait`.
   static func begin(_ values: SettingValues, _ limits: RequestLimits?, _ kafka: KafkaConfiguration, on loop: EventLoop) async throws
     -> PublishedOutcomes?
   {
     guard let duration = values[PublishSettings.wait] else { return nil }
     let rules = RequestRules(topics: ClusterSettings.topics(values), limits: limits ?? RequestLimits())
     let tool = ClusterTool(on: loop, kafka, rules)
-    do {
-      return PublishedOutcomes(
-        kafka: kafka, tool: tool, positions: try await tool.placesToFollow(), duration: duration,
-        printer: OutcomePrinter(isJSON: values[AnswerSettings.json]))
-    } catch let error as KafkaError { throw kafka.failure(error) }
+    return try await PublishedOutcomes(tool, kafka, for: duration, waitsForAbsent: true, isJSON: values[AnswerSettings.json])
   }
 
-  /// Follows the requests until all outcomes are known or the time is over. False if one is missing, or a request was rejected or had no device.
-  func print(_ totals: PublishLane.Totals) async throws -> Bool {
-    let further = totals.acknowledged - totals.followed.count
+  /// Follows requests until all outcomes are known or the time is over. False if one is missing, or a request was rejected or had no device.
+  ///
+  /// - Parameters:
+  ///   - requests: with their places, at most ``ClusterTool/maximumFollowed``.
+  ///   - all: how many were published.
+  func print(
+    _ requests: [(id: String, partition: Int32, offset: Int64)], of all: Int, isStopped: @Sendable () -> Bool = { false }
+  ) async throws -> Bool {
+    let further = all - requests.count
     if further > 0 {
       let maximum = ClusterTool.maximumFollowed
-      let reason = totals.followed.count < maximum ? "Kafka has not said where they are" : "the maximum is \(maximum)"
+      let reason = requests.count < maximum ? "Kafka has not said where they are" : "the maximum is \(maximum)"
       StandardError.line("\(TerminalText.count(further, "request")) cannot be followed: \(reason)")
     }
     let areAllKnown = Mutex(true)
     do {
-      try await tool.follow(totals.followed, from: positions, forMilliseconds: duration.wholeMilliseconds) {
+      try await tool.follow(
+        requests, from: positions, forMilliseconds: duration.wholeMilliseconds, waitsForAbsent: waitsForAbsent, isStopped: isStopped
+      ) {
         printer.print($1, of: $0)
       } onOutcome: { outcome in
         printer.print(outcome)

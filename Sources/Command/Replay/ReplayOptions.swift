@@ -1,3 +1,4 @@
+import JSON
 import Notifications
 import Operations
 import Worker
@@ -14,6 +15,9 @@ enum ReplayOptions {
   static let target = Setting<Name?>("replay.target", .target, "Only requests with this target.")
   static let id = Setting<NotificationID?>("replay.id", .notificationID, "Only the request of this apns-id.")
   static let collapseID = Setting<Name?>("replay.collapse-id", .name("ID"), "Only requests with this collapse id.")
+  static let values = Setting(
+    "replay.where", .repeated(.payloadValue, splitsAtCommas: false), default: [],
+    "Only requests whose payload has this value at this place (RFC 6901); several must all match.")
   static let isOfUnfinished = Setting(
     "replay.only-unfinished", .boolean, default: false,
     "Only requests that have at one of their devices neither an outcome nor an entry in its mailbox, as new work. It needs Redis."
@@ -33,7 +37,7 @@ enum ReplayOptions {
     "Continues an interrupted replay, whose file has the range and the conditions. Records that Kafka has deleted meanwhile are left out.")
 
   static let range = SettingGroup("Range", [from, to, partitions, offsets])
-  static let conditions = SettingGroup("Conditions", [isOfUnfinished, app, target, id], advanced: [collapseID])
+  static let conditions = SettingGroup("Conditions", [isOfUnfinished, app, target, id, values], advanced: [collapseID])
   static let way = SettingGroup(
     "Replay", [RunCommand.isDryRun, RunCommand.records, maximumBehind, resume],
     advanced: [RunCommand.isNew, state, grace, spill, TransformOptions.group])
@@ -43,6 +47,7 @@ enum ReplayOptions {
     var filter = ReplayFilter()
     (filter[.application], filter[.target], filter[.collapseID]) = (values[app], values[target], values[collapseID])
     filter[.id] = values[id].map { Name($0.description) }
+    filter.values = values[Self.values]
     return filter
   }
 }
@@ -59,5 +64,18 @@ extension SettingKind where Value == (partition: Int32, offsets: Range<Int64>) {
         guard ends.count == 2, let from = ends[0], let to = ends[1], from >= 0, from < to else { return nil }
         return (partition, from..<to)
       }, write: { "\($0.partition):\($0.offsets.lowerBound)-\($0.offsets.upperBound)" })
+  }
+}
+
+extension SettingKind where Value == ReplayFilter.PayloadValue {
+  /// `POINTER=VALUE`. The value is JSON, or else text.
+  fileprivate static var payloadValue: SettingKind {
+    SettingKind(
+      placeholder: "POINTER=VALUE", allowed: "POINTER=VALUE, a JSON pointer and a JSON value or text, such as /order/id=7",
+      read: {
+        let parts = $0.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 2, let place = JSONPointer(parts[0]) else { return nil }
+        return ReplayFilter.PayloadValue(place, (try? JSONValue(parsing: parts[1])) ?? .string(parts[1]))
+      }, write: { "\($0.place)=\($0.value.text)" })
   }
 }

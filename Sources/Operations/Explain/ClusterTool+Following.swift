@@ -16,12 +16,15 @@ package struct FollowedRequest: Sendable {
 /// Follows published requests until each has its outcomes.
 ///
 /// A request is identified by its record's place. An event belongs to it if it has its apns-id and the place of its first record. It reads
-/// the journal and the events from a moment on, a stretch at a time. Memory is that of ``maximumFollowed`` timelines.
+/// the journal, the events and the deliveries from a moment on, a stretch at a time. Memory is that of ``maximumFollowed`` timelines.
 extension ClusterTool {
   /// The most requests that are followed.
   package static var maximumFollowed: Int { 1_000 }
   /// The pause between two looks, in milliseconds.
   private static let pause = 500
+  /// A device without a delivery record for this long is not connected, in milliseconds. A delivery is sent before the journal's record of
+  /// its request, but Kafka may have it later.
+  private static let grace: Int64 = 3_000
 
   private final class Followed {
     let id: String
@@ -29,6 +32,8 @@ extension ClusterTool {
     var timeline: Timeline
     /// The outcomes at devices that `onDevice` has reported.
     var told: [Name: Outcome] = [:]
+    /// Since when it waits only for devices that are not connected, in steady milliseconds.
+    var restsSince: Int64?
 
     init(_ id: String, _ request: PublishedRequest) {
       (self.id, self.request, timeline) = (id, request, Timeline(request.id))
@@ -48,7 +53,7 @@ extension ClusterTool {
   package func placesToFollow() async throws -> [TopicPartition: Int64] {
     try await Admin.with(kafka) { admin in
       var positions: [TopicPartition: Int64] = [:]
-      for topic in [rules.topics.journal, rules.topics.events] {
+      for topic in [rules.topics.journal, rules.topics.events, rules.topics.deliveries] {
         for stretch in try await admin.stretches(of: topic) { positions[stretch.partition] = stretch.offsets.upperBound }
       }
       return positions
@@ -60,10 +65,13 @@ extension ClusterTool {
   /// - Parameters:
   ///   - places: each with its apns-id, at most ``maximumFollowed``.
   ///   - positions: where it begins.
-  ///   - milliseconds: for how long. Then the rest is reported as it stands, or when the task is canceled.
+  ///   - milliseconds: for how long. Then the rest is reported as it stands.
+  ///   - waitsForAbsent: whether more is expected of a device that is not connected, and has the request in its mailbox.
+  ///   - isStopped: whether to report the rest as it stands now.
   ///   - onDevice: called for each outcome at a device, with the apns-id of its request; again if the outcome changes.
   package func follow(
     _ places: [(id: String, partition: Int32, offset: Int64)], from positions: [TopicPartition: Int64], forMilliseconds milliseconds: Int,
+    waitsForAbsent: Bool = true, isStopped: @Sendable () -> Bool = { false },
     onDevice: @Sendable (String, DeviceOutcome) -> Void = { _, _ in }, onOutcome: @Sendable (FollowedRequest) -> Void
   ) async throws {
     let end = SteadyClock.milliseconds() + Int64(milliseconds)
@@ -100,18 +108,24 @@ extension ClusterTool {
             followed.timeline.add(event, at: SourceCoordinates(record))
           }
         }
+        try await reader.read(next(rules.topics.deliveries), "deliveries") { record in
+          guard let id = record.value.flatMap({ DeliveryRecord($0) })?.entry?.id else { return }
+          for followed in byID[id] ?? [] { followed.timeline.add(TimelineStep(routed: record)) }
+        }
         for (partition, end) in ends { positions[partition] = max(positions[partition] ?? 0, end.upperBound) }
-        let isLast = Task.isCancelled || SteadyClock.milliseconds() >= end
-        let now = WallClock.milliseconds()
+        let (now, time) = (WallClock.milliseconds(), SteadyClock.milliseconds())
+        let isLast = isStopped() || time >= end
         for (place, followed) in open {
           let explanation = followed.timeline.explanation(now: now)
           for device in explanation.devices where device.isFinal && followed.told[Name(device.device)] != device.outcome {
             followed.told[Name(device.device)] = device.outcome
             onDevice(followed.id, device)
           }
-          guard isLast || explanation.isSettled else { continue }
+          followed.restsSince = !waitsForAbsent && explanation.waitsForAbsent ? followed.restsSince ?? time : nil
+          let isSettled = explanation.isSettled || followed.restsSince.map { time - $0 >= Self.grace } ?? false
+          guard isLast || isSettled else { continue }
           open[place] = nil
-          onOutcome(FollowedRequest(id: followed.id, explanation: explanation, isSettled: explanation.isSettled))
+          onOutcome(FollowedRequest(id: followed.id, explanation: explanation, isSettled: isSettled))
         }
         if !open.isEmpty { await loop.sleep(milliseconds: Self.pause) }
       }
@@ -126,5 +140,16 @@ extension Explanation {
     case .rejected, .dead, .filtered, .unregistered, .scheduled, .settled, .ended: true
     case .unknown, .unprocessed, .underWay: false
     }
+  }
+
+  /// Whether it is judged for all devices, and waits only for those to which nothing was sent.
+  fileprivate var waitsForAbsent: Bool {
+    guard case .underWay(let open, _, _) = state else { return false }
+    let waiting = devices.filter { !$0.isFinal }
+    // Expected events of a person's other devices may not have come yet.
+    let isForPerson = requests.contains { $0.target.token == nil }
+    guard open == waiting.count, !isForPerson || steps.contains(where: { $0.outcome == .addressed }) else { return false }
+    let connected = Set(steps.filter { $0.name == TimelineStep.routed }.compactMap { $0.device.map { Name($0) } })
+    return !waiting.contains { connected.contains(Name($0.device)) }
   }
 }

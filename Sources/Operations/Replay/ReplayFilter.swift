@@ -1,3 +1,4 @@
+package import JSON
 import Kafka
 package import Notifications
 
@@ -16,6 +17,24 @@ package struct ReplayFilter: Sendable, Equatable {
   }
 
   private var fields: [Field: Name] = [:]
+  /// Values in the payload.
+  package var values: [PayloadValue] = []
+
+  /// A value at a place of the payload.
+  package struct PayloadValue: Sendable, Equatable {
+    /// The place (RFC 6901).
+    package var place: JSONPointer
+    /// The value.
+    package var value: JSONValue
+
+    /// A value at a place.
+    package init(_ place: JSONPointer, _ value: JSONValue) { (self.place, self.value) = (place, value) }
+
+    /// Compares both.
+    package static func == (one: PayloadValue, other: PayloadValue) -> Bool {
+      one.place.tokens == other.place.tokens && one.value == other.value
+    }
+  }
 
   /// Makes a filter that selects all requests.
   package init() {}
@@ -28,7 +47,12 @@ package struct ReplayFilter: Sendable, Equatable {
 
   /// Whether it selects a request.
   func matches(_ record: RecordView, _ rules: RequestRules) -> Bool {
-    if fields.isEmpty { return true }
+    if fields.isEmpty, values.isEmpty { return true }
+    if !values.isEmpty {
+      guard let value = record.value, let payload = try? JSONValue(parsing: value), values.allSatisfy({ payload[$0.place] == $0.value }) else {
+        return false
+      }
+    }
     return rules.withRecord(record) { request in
       let envelope = RequestEnvelope(request)
       return fields.allSatisfy { field, name in

@@ -181,7 +181,13 @@ extension ReplayPlan {
 }
 
 extension ReplayFilter {
-  fileprivate var json: JSONValue { .object(Field.allCases.compactMap { field in self[field].map { .init(field.rawValue, $0) } }) }
+  fileprivate var json: JSONValue {
+    .object(Field.allCases.compactMap { field in self[field].map { .init(field.rawValue, $0) } }).appending([
+      Self.values: JSONValue.object(values.map { .init($0.place.description, $0.value) })
+    ])
+  }
+
+  private static let values = "where"
 
   fileprivate init?(_ json: JSONValue) {
     guard json.members != nil else { return nil }
@@ -189,6 +195,10 @@ extension ReplayFilter {
       guard let value = json[field.rawValue] else { continue }
       guard let name = value.nameValue, field != .id || NotificationID(name.text) != nil else { return nil }
       self[field] = name
+    }
+    for member in json[Self.values]?.members ?? [] {
+      guard let pointer = JSONPointer(member.key) else { return nil }
+      values.append(PayloadValue(pointer, member.value))
     }
   }
 }

@@ -31,7 +31,7 @@ package final class RunStop: Sendable {
   package func stop() { isStopped.withLock { $0 = true } }
 
   /// Whether the run must end.
-  var isSet: Bool { isStopped.withLock { $0 } }
+  package var isSet: Bool { isStopped.withLock { $0 } }
 }
 
 /// A run that publishes requests again: its writer, its pace and its end. Loop-confined.

@@ -293,8 +293,9 @@ async def mended(arguments, folder):
             dry = await letters(arguments, "redrive", "--reason", "InvalidPushType", "--unset", "apns-push-type", "--dry-run")
             expect((dry[-1]["written"], dry[-1]["expired"]) == (1, 1), "a dry run counts what has expired", dry)
 
-            done = await letters(arguments, "redrive", "--reason", "MissingTopic", "--set", "apns-topic=" + APPLICATION)
-            expect(done[-1]["written"] == 2, "both are redriven", done)
+            done = await letters(arguments, "redrive", "--reason", "MissingTopic", "--set", "apns-topic=" + APPLICATION, "--wait", "30s")
+            outcomes = [line["state"] for line in done if line.get("settled")]
+            expect(done[-1]["written"] == 2 and outcomes == ["ended", "ended"], "what became of each is told", done)
             await letters(arguments, "redrive", "--reason", "BadPriority", "--app", APPLICATION, "--set", "apns-priority=5")
             await letters(arguments, "redrive", elsewhere, "--set", "apns-priority=5", "--unset", "more")
             await letters(arguments, "redrive", "--reason", "BadMessageId", "--unset", "apns-id")
