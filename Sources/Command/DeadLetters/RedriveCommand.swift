@@ -107,7 +107,8 @@ enum RedriveCommand {
       if isNothing, $0.isComplete { DeadLetterCommands.say(nothing: filter, of: $0.counts.read) }
     }
     let counts = report.counts
-    let isBad = counts.read == counts[.passedOver] || counts[.left] + counts[.gone] > 0 || !report.isComplete
+    let isBad =
+      counts.read == counts[.passedOver] || counts[.left] + counts[.gone] > 0 || !report.isComplete
       || !areAllKnown.withLock { $0 }
     return isBad ? .answerIsNo : .done
   }

@@ -49,7 +49,8 @@ package struct ReplayFilter: Sendable, Equatable {
   func matches(_ record: RecordView, _ rules: RequestRules) -> Bool {
     if fields.isEmpty, values.isEmpty { return true }
     if !values.isEmpty {
-      guard let value = record.value, let payload = try? JSONValue(parsing: value), values.allSatisfy({ payload[$0.place] == $0.value }) else {
+      guard let value = record.value, let payload = try? JSONValue(parsing: value), values.allSatisfy({ payload[$0.place] == $0.value })
+      else {
         return false
       }
     }
