@@ -9,8 +9,6 @@ public final class TLSContext {
   private static let plainBytes = 32_768
   /// How long sessions are resumed before the certificate is checked again, in seconds.
   private static let resumedSeconds = 86_400
-  /// The most servers whose last session is kept.
-  private static let maximumRemembered = 16
 
   /// Nil for clients.
   private let identities: InForce<TLSIdentity>?
@@ -22,8 +20,8 @@ public final class TLSContext {
   private var native: OpaquePointer
   /// The BIO of all sessions: it only leads to the buffers of the running call.
   private let bio = TLSBuffers.make()
-  /// A client's last session with each server, to be resumed, and when the server's certificate was checked.
-  private var remembered: [String: (session: OpaquePointer, checked: Int)] = [:]
+  /// A client's last session, to be resumed: its server, and when that server's certificate was checked.
+  private var last: (server: String, session: OpaquePointer, checked: Int)?
 
   // The buffers of the running call.
   var input = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -82,7 +80,7 @@ public final class TLSContext {
   }
 
   deinit {
-    for each in remembered.values { SSL_SESSION_free(each.session) }
+    if let last { SSL_SESSION_free(last.session) }
     SSL_CTX_free(native)
     BIO_free(bio)
     plain.deallocate()
@@ -158,15 +156,10 @@ public final class TLSContext {
   /// Keeps a session of the server in the running call; false if it is not kept.
   private func remember(_ session: OpaquePointer, isResumed: Bool) -> Bool {
     guard let server else { return false }
-    if remembered[server] == nil, remembered.count >= Self.maximumRemembered, let other = remembered.keys.first { forget(other) }
-    let checked = isResumed ? remembered[server]?.checked : nil
-    forget(server)
-    remembered[server] = (session, checked ?? time(nil))
+    let checked = isResumed && last?.server == server ? last?.checked : nil
+    if let last { SSL_SESSION_free(last.session) }
+    last = (server, session, checked ?? time(nil))
     return true
-  }
-
-  private func forget(_ server: String) {
-    if let old = remembered.removeValue(forKey: server) { SSL_SESSION_free(old.session) }
   }
 
   // MARK: Sessions
@@ -196,7 +189,7 @@ public final class TLSContext {
         X509_VERIFY_PARAM_set1_host(rules, host, 0) == 1 && carillon_tls_server_name(session, host) == 1, "a host's name is short")
     }
     let server = "\(host):\(port)"
-    if let last = remembered[server], time(nil) - last.checked < Self.resumedSeconds { SSL_set_session(session, last.session) }
+    if let last, last.server == server, time(nil) - last.checked < Self.resumedSeconds { SSL_set_session(session, last.session) }
     let made = TLSSession(self, session, server: server)
     made.begin()
     return made
