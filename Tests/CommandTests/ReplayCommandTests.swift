@@ -68,7 +68,8 @@ import Worker
       #expect(text.output.contains("so no device gets anything of them") && text.errors.contains("--as-new"), "it said: \(text.errors)")
       let blind = try await replay("--dry-run", "--json", redis: false)
       let told = try JSONValue(parsing: blind.output)
-      #expect(told["unknown"]?.integerValue == 5 && told["mayHaveEffect"]?.integerValue == 5 && told["applied"]?.integerValue == 0)
+      #expect(told["mayHaveEffect"]?.integerValue == 5 && told["applied"]?.integerValue == 0)
+      #expect(blind.errors.contains("it is unknown which requests were applied before"), "it said: \(blind.errors)")
       // Afterwards the same is told, and so it is.
       let state = try pair.carillon.file("state", "")
       unlink(state)
@@ -82,10 +83,10 @@ import Worker
       }
       #expect(try await waiting() == 5)
       let dry = try JSONValue(parsing: try await replay("--as-new", "--dry-run", "--json").output)
-      #expect(dry["asNew"] == true && dry["mayHaveEffect"]?.integerValue == 5 && dry["applied"]?.integerValue == 0)
+      #expect(dry["asNew"] == true && dry["written"]?.integerValue == 5 && dry["mayHaveEffect"] == nil)
       unlink(state)
       let new = try await replay("--as-new", "--state", state)
-      #expect(new.output.contains("so at most 5 are delivered again, under new ids"), "it said: \(new.output)")
+      #expect(new.output.contains("5 of 10 records replayed as new requests"), "it said: \(new.output)")
       try await pair.eventually("they are there again") { try await waiting() == 10 }
     }
   }

@@ -59,8 +59,8 @@ final class Republisher: ProducerHandler {
   /// Accepted records that are not in Kafka yet.
   private var inFlight: Int { producer.inFlight }
 
-  /// At least the bytes of their keys, values and headers.
-  var bytesInFlight: Int { producer.bytesInFlight + headerBytes }
+  /// At least the bytes of their keys, values and headers. Refused records leave header bytes behind, which would hold the run for ever.
+  var bytesInFlight: Int { inFlight == 0 ? 0 : producer.bytesInFlight + headerBytes }
 
   /// Begins the next record's headers with those of a consumed record, and replaces its origin.
   ///
