@@ -29,6 +29,7 @@ import Redis
 /// | `w{B}PARTITION` | hash | the due times that no application holds, since no device was registered for the target: the key of the record → nothing | `Schedules` |
 /// | `j{B}PARTITION` | sorted set, expiring | the records of requests that there was no room for, at most 4,096: timestamp 8, partition 4, offset 8 → when, in milliseconds | `Schedules` |
 /// | `o{B}PARTITION` | sorted set | ended schedules that are to be followed up: the key of the record → when, in milliseconds | `Schedules` |
+/// | `y{B}` | hash | by which version of the time zone database the due times were computed: partition → version | `Schedules` |
 /// | `k{B}` | hash | the markers of a bucket: `i` its number, `qN` and `dN` how far partition N of requests and of devices is applied, `qN/L` the same but for requests that wait for a schedule in a layout after L | `Markers` |
 /// | `b{B}` | string | a bucket that is being rebuilt, in place of its markers | `Rebuild` |
 /// | `rebuild` | string | who is rebuilding, expiring | `Rebuild` |

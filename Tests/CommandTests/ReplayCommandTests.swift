@@ -45,7 +45,7 @@ import Worker
     #expect(refusal.code == .wrongUsage && refusal.text.contains(error), "it says: \(refusal.text)")
   }
 
-  @Test(.onlyInAll("ClusterTests/ReplayTests replay across processes, and ReplayerTests have the forecast"))
+  @Test(.onlyInAll("ClusterTests/ReplayTests replay across processes, and ReplayToolTests have the forecast"))
   func `what was applied before is counted as without effect, and comes again with new ids`() async throws {
     try await WorkerPair.with { pair in
       let token = String(repeating: "b", count: 64)

@@ -102,7 +102,6 @@ import Testing
 
   @Test(arguments: [
     #"/* a comment */ "a\"b" = "Grüße\n%@"; // another"#, "'a\"b' = 'Grüße\n%@';", #""a\"b" = "Gr\U00fc\U00dfe\n%@";"#,
-    #"<?xml version="1.0"?><plist><dict><key>a"b</key><string>Grüße&#10;%@</string></dict></plist>"#,
   ])
   func eachFormOfAFileIsRead(text: String) throws {
     let utf16 = Array("\u{FEFF}\(text)".utf16).flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
@@ -134,6 +133,15 @@ import Testing
     }
     #expect(wrong([("de", "a;\nb = \"c\"\nd;")]) == Self.mistake("Missing ';' on line 3"))
     #expect(wrong([("de", "a = (b, c);")]) == Self.mistake(nil))
+    for deep in ["(", "{a = ", "<array>"] {
+      let text = String(repeating: deep, count: 100_000)
+      let utf16 = Array("\u{FEFF}\(text)".utf16).flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+      for bytes in [Array(text.utf8), [0xEF, 0xBB, 0xBF, 0x20] + Array(text.utf8), utf16] {
+        let file = Localization.File(locale: "de", bytes: bytes)
+        let said = Self.wrong { () throws(FieldError) in try Localization([file], defaultLocale: nil) }
+        #expect(said.hasPrefix("de.lproj/Localizable.strings: "))
+      }
+    }
     #expect(
       wrong([("English", "")])
         == "English.lproj/Localizable.strings: a locale has a name such as de, pt-BR, zh-Hant or Base, of 35 bytes at most")

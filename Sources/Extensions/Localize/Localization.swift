@@ -80,9 +80,15 @@ struct Localization: Sendable {
 
   private static let base = "base"
 
-  /// The texts of a file. Foundation reads all forms of Apple's `.strings`: entries, a property list in XML, and the compiled one.
+  /// What stands before a text in any of its encodings.
+  private static let leading: [UInt8] = [0, 9, 10, 11, 12, 13, 32, 0xEF, 0xBB, 0xBF, 0xFE, 0xFF]
+
+  /// The texts of a file: entries, or the compiled form. XML is refused, since Foundation's reader of it has no bound for its depth.
   private static func strings(_ file: File) throws(FieldError) -> [Name: String] {
-    guard !file.bytes.isEmpty else { return [:] }
+    guard let first = file.bytes.first(where: { !leading.contains($0) }) else { return [:] }
+    guard first != UInt8(ascii: "<") else {
+      throw FieldError(field: file.name, rule: "XML is not read: write each entry as \"key\" = \"value\"; or compile the file")
+    }
     do {
       let texts = try PropertyListDecoder().decode([String: String].self, from: Data(file.bytes))
       return Dictionary(uniqueKeysWithValues: texts.map { (Name($0.key), $0.value) })

@@ -4,15 +4,16 @@ import Notifications
 ///
 /// A session is *live* when everything in its mailbox is in flight: then it sends delivery records as they come. Otherwise it *pages*: it
 /// leaves live records to the mailbox, and reads the next page when it has room. A page may or may not hold a record that came while it was
-/// read, so the session reads again. It also reads the mailbox for a live record that is as old as a settled one, since a device may have
-/// acknowledged it out of a page. An acknowledged entry that Redis could not delete stays in flight, and is deleted again at the next resync.
+/// read, so the session reads again. A live record that is not later than a settled one may have been paged, acknowledged and deleted already:
+/// it is not sent, and the mailbox is read instead. An acknowledged entry that Redis could not delete stays in flight, and is deleted again at
+/// the next resync.
 /// So at most `window` are unacknowledged, nothing in the mailbox is forgotten, and nothing is sent twice in a session, unless Redis has
 /// lost a deletion that it confirmed. A notification that is never acknowledged takes one place in the window, and delays no other.
 struct SessionFlow {
   /// One notification on its way: from the socket until its entry is deleted from the mailbox.
   struct InFlight {
     enum Phase {
-      /// Sent, and not acknowledged.
+      /// It has a number: it was sent, or is held until the stops are confirmed.
       case sent
       /// Acknowledged; its event is on the way to Kafka, then it is deleted from the mailbox.
       case settling

@@ -107,7 +107,7 @@ public final class Presences {
   /// Removes a gap that the device was notified of, if neither the gap nor the session has changed.
   static let gapScript = RedisScript(file: "presence-gap")
 
-  /// Removes a gap after the session has sent it. If the call fails, or more was evicted meanwhile, the next hello sends it again.
+  /// Removes a gap when the device has acknowledged a delivery that was sent after the gap. If the call fails, or more was evicted meanwhile, the next hello sends it again.
   public func told(_ gap: MailboxGap, _ token: String, _ presence: Presence) {
     begin(Self.gapScript, token, presence)
     calls.command.append(gap.bytes)

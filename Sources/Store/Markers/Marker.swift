@@ -91,7 +91,7 @@ public struct MarkerChange: Sendable {
     (self.partition, self.expected, self.new, isForced) = (partition, expected, new, false)
   }
 
-  /// A change whatever stands there. Who else has written it told the truth, too.
+  /// A change whatever stands there. What any other worker has written there was true, too.
   public init(_ partition: MarkedPartition, forcing new: Marker) {
     (self.partition, expected, self.new, isForced) = (partition, nil, new, true)
   }

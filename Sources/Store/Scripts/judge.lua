@@ -30,8 +30,8 @@ local call, unpacked, sub, find, packed, byte = redis.call, struct.unpack, strin
 local KEYS, ARGV = KEYS, ARGV
 local now, keep, maximum, connectedMaximum = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local remembered, revisions, heads, COUNT = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], #ARGV - 7
--- The window of ids grows from `remembered` to `remembered + SLACK` ids again and again, and for AGE seconds, which are its generation. What
--- only bounds the kept data the script does for one of these lengths, and with each new generation.
+-- The window of ids grows from `remembered` to `remembered + SLACK` ids again and again, and for AGE seconds, which are its generation. The
+-- script prunes, and looks at the size of the mailbox, only at the length CHOSEN and with each new generation: for about one id in 17.
 local SLACK, AGE = 16, 600
 local LONGEST, CHOSEN, PERIOD = 6 + 12 * (remembered + SLACK), 6 + 12 * (remembered + SLACK / 2), 12 * SLACK
 if call('EXISTS', unpack(KEYS, 2 * COUNT + 1)) < #KEYS - 2 * COUNT then return {-2} end
@@ -223,8 +223,8 @@ local function judgeRest()
       call('HSET', device, 'w', ids, collapse, kept .. id .. removed)
     end
 
-    -- 8. The bounds. Until the next chosen request nothing makes the mailbox longer; what is given once more may begin it. An expired request
-    -- may be the chosen one, and a redelivered one leaves the window as long as it is: both look at the mailbox, too.
+    -- 8. The bounds. Between chosen requests nothing moves the expiry of the mailbox, hence AGE more. A redelivered entry may be its first, and
+    -- leaves the window as long as it is, so it sets the expiry, too. An expired request may be the chosen one, and looks at the mailbox.
     local isChosen = isNew or (#ids - CHOSEN) % PERIOD == 0
     if isChosen and (isNew and collapse ~= '' and not known or call('HLEN', device) > revisions) then prune(device) end
     if isChosen or hasLeft or at then call('PEXPIRE', mailbox, keep + AGE * 1000) end

@@ -50,8 +50,8 @@ struct ParkedRecord: Hashable {
 /// A record is begun, passes the stages, is judged, and ends when every answer that it waits for has arrived. If a part of a record fails,
 /// the whole record is started again; its verdicts and events are the same. After some permanent errors it is dead-lettered.
 ///
-/// A stage may answer later. A record that is parked there delays the later records of its target, before they are judged and not before
-/// their own stages. It delays no other target. As long as no record is parked, this costs one comparison with zero. A record that is
+/// A stage may answer later. While a record is parked there, the later records of its target pass their stages, but are not judged before
+/// it. It delays no other target. As long as no record is parked, this costs one comparison with zero. A record that is
 /// started again takes its place before those that were begun after it.
 ///
 /// The ledger calls nobody but `onNote`. It notes which records have ended or failed, and its owner takes these notes.

@@ -10,7 +10,7 @@ import Worker
 @testable import Operations
 
 /// Replays of what lies in Kafka.
-@Suite struct ReplayerTests {
+@Suite struct ReplayToolTests {
   private struct Cluster: Sendable {
     let kafka: KafkaFixture
     let topics: Topics
