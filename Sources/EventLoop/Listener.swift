@@ -9,6 +9,8 @@ public final class Listener {
   private static let maximumPerTurn = 256
   /// The pause after a connection found no descriptor or memory, in milliseconds.
   private static let exhaustedMilliseconds = 100
+  /// The pause after as many connections as the pace allows, in milliseconds.
+  private static let paceMilliseconds = 10
 
   private let loop: EventLoop
   private let descriptor: Int32
@@ -16,6 +18,10 @@ public final class Listener {
   private let retry: Timer
   private var accept: ((Stream) -> Void)?
 
+  /// How many connections are accepted in a second; nil for no limit. The others wait in the kernel.
+  public var pace: TokenBucket?
+  /// How often it has paused because of its pace.
+  public private(set) var pauses = 0
   /// The address that it listens on, with the real port instead of 0.
   public let localAddress: SocketAddress
 
@@ -89,20 +95,28 @@ public final class Listener {
     for _ in 0..<Self.maximumPerTurn {
       // `accept` may close the listener.
       guard let accept else { return }
+      guard pace?.hasOne(at: loop.milliseconds()) != false else {
+        pauses += 1
+        return pause(milliseconds: Self.paceMilliseconds)
+      }
       let connection = accept4(descriptor, nil, nil, Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue))
       guard connection < 0 else {
+        pace?.spend(1)
         take(connection, accept)
         continue
       }
       switch errno {
-      case EMFILE, ENFILE, ENOBUFS, ENOMEM:
-        // The connections stay in the kernel, which would report the socket as readable in every turn.
-        watch.watch([])
-        return retry.start(after: Self.exhaustedMilliseconds)
+      case EMFILE, ENFILE, ENOBUFS, ENOMEM: return pause(milliseconds: Self.exhaustedMilliseconds)
       // No connection is left, or one broke before it was accepted. The next turn accepts the others.
       default: return
       }
     }
+  }
+
+  /// Leaves the connections in the kernel, which would report the socket as readable in every turn.
+  private func pause(milliseconds: Int) {
+    watch.watch([])
+    retry.start(after: milliseconds)
   }
 
   private func take(_ connection: Int32, _ accept: (Stream) -> Void) {

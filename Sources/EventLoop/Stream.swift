@@ -64,8 +64,6 @@ public final class Stream: HandleOwner {
     var layer: (any StreamLayer)?
     /// The owner's bytes that the layer has not got yet.
     var plain = PendingWrites()
-    /// Whether the layer takes no bytes now.
-    var isHeld = false
     /// Whether the layer knows that the owner sends nothing more.
     var isLayerFinished = false
   }
@@ -247,7 +245,6 @@ public final class Stream: HandleOwner {
         // of one peer does not delay the others.
         guard let stream = owner(handle, as: Stream.self), let buffer, stream.readTurn != stream.loop.turns else { return }
         stream.readTurn = stream.loop.turns
-        if stream.phase == .open, let extra = stream.extra, extra.layer?.admits(stream) == false { return extra.isHeld = true }
         let shared = stream.core.readBuffer
         let count = min(shared.count, stream.finishing?.unread ?? .max)
         buffer.pointee = uv_buf_t(base: shared.baseAddress?.assumingMemoryBound(to: CChar.self), len: count)
@@ -263,14 +260,6 @@ public final class Stream: HandleOwner {
   }
 
   private func received(_ count: Int) {
-    if count == Int(UV_ENOBUFS.rawValue) {
-      // Not before this call, since libuv would call nothing.
-      if let extra, extra.isHeld {
-        extra.isHeld = false
-        stopReading()
-      }
-      return
-    }
     if count > 0 {
       if let finishing {
         finishing.unread -= count
@@ -281,7 +270,7 @@ public final class Stream: HandleOwner {
       }
     } else if count == Int(UV_EOF.rawValue) {
       peerEnded()
-    } else if count < 0 {
+    } else if count < 0, count != Int(UV_ENOBUFS.rawValue) {
       fail(Int32(count), "read")
     }
   }

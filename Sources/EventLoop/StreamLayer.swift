@@ -1,11 +1,9 @@
 /// A layer between a stream and its socket that changes all bytes, such as TLS. Loop-confined.
 ///
-/// The stream calls it, and takes its output after each call. The layer never calls the stream, but may keep it for `admits`.
+/// The stream calls it, and takes its output after each call. The layer never calls the stream.
 public protocol StreamLayer: AnyObject {
   /// Whether the owner's bytes can be changed already. Until then they wait in the stream.
   var isReady: Bool { get }
-  /// Whether bytes of the socket may be read now. If not, the stream stops reading until `startReading`.
-  func admits(_ stream: Stream) -> Bool
   /// Takes bytes of the socket. `body` gets the owner's bytes, valid during the call.
   func receive(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) -> StreamLayerState
   /// Takes bytes of the owner, after the layer is ready.

@@ -1,5 +1,4 @@
 import EventLoop
-import Glibc
 
 /// One client's connection while it speaks HTTP. It handles one request at a time. Loop-confined.
 ///
@@ -76,13 +75,6 @@ final class HTTPConnection: StreamHandler, SweepMember {
     }
   }
 
-  /// Whether the client has sent a request that lies in the kernel: the server is paused, or has not come to it in this turn.
-  var hasUnreadRequest: Bool {
-    guard case .idle = phase, let descriptor = stream.descriptor else { return false }
-    var byte: UInt8 = 0
-    return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0
-  }
-
   var awaitsResponse: Bool { if case .handling = phase { true } else { false } }
 
   /// Whether a request may begin or continue.
@@ -155,7 +147,7 @@ final class HTTPConnection: StreamHandler, SweepMember {
   }
 
   /// Hands a whole request to its route; returns the WebSocket after an upgrade.
-  private func dispatch(_ parser: MessageParser) -> WebSocketTransport? {
+  private func dispatch(_ parser: MessageParser) -> WebSocketConnection? {
     self.parser = nil
     defer { server.giveBack(parser) }
     let method = parser.method
@@ -295,13 +287,12 @@ final class HTTPConnection: StreamHandler, SweepMember {
     parser = nil
   }
 
-  private func upgrade(_ request: HTTPRequest, _ route: WebSocketRoute, isAsked: Bool) -> WebSocketTransport? {
+  private func upgrade(_ request: HTTPRequest, _ route: WebSocketRoute, isAsked: Bool) -> WebSocketConnection? {
     let judgement =
       server.isDraining
       ? .refuse(HTTPResponse(.serviceUnavailable, text: "The server is shutting down.\n")) : route.judge(request, isAsked: isAsked)
     switch judgement {
     case .refuse(let response):
-      server.statistics.upgradesRefused[response.status.rawValue, default: 0] += 1
       persistence = .closed
       respond(response)
       return nil
@@ -309,10 +300,8 @@ final class HTTPConnection: StreamHandler, SweepMember {
       guard let endpoint = route.endpoint, awaitsResponse else { return nil }
       phase = .ended
       server.sweep.remove(self)
-      server.statistics.upgraded += 1
-      server.statistics.webSockets += 1
       stream.write(response)
-      let connection = WebSocketTransport(endpoint, stream, handler, of: network)
+      let connection = WebSocketConnection(endpoint, stream, handler, of: network)
       connection.start()
       return connection
     }

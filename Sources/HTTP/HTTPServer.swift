@@ -24,7 +24,10 @@ public final class HTTPServer {
   /// The number of connections of each network that has some, if connections per address are limited.
   private var connections: [PeerNetwork: Int] = [:]
   private let tls: TLSAcceptor?
-  private var whenEmpty: [CheckedContinuation<Void, Never>] = []
+  /// The tasks that wait until no connection is open.
+  private let closing: LoopWaiters
+  /// The connections that may be accepted at once after a pause: the share of this time.
+  private static let burstMilliseconds = 50
 
   /// The counters.
   public internal(set) var statistics = HTTPServerStatistics()
@@ -39,7 +42,11 @@ public final class HTTPServer {
     }
   }
   /// The counters of TLS.
-  public var tlsStatistics: TLSStatistics { tls?.statistics ?? TLSStatistics() }
+  public var tlsStatistics: TLSStatistics {
+    var statistics = tls?.statistics ?? TLSStatistics()
+    statistics.waits = listener?.pauses ?? 0
+    return statistics
+  }
 
   /// Its address, with the assigned port for 0.
   public private(set) var localAddress: SocketAddress
@@ -50,17 +57,16 @@ public final class HTTPServer {
   public init(
     on loop: EventLoop, at address: SocketAddress, configuration: HTTPServerConfiguration = HTTPServerConfiguration(), routes: HTTPRoutes
   ) throws(EventLoopError) {
-    precondition(configuration.maximumHeadBytes <= 65_536, "http_parser itself reads no more than 80 KB of a head")
     self.loop = loop
+    closing = LoopWaiters(on: loop)
     self.configuration = configuration
     self.routes = routes
-    do throws(TLSError) { tls = if let tls = configuration.tls { try TLSAcceptor(on: loop, tls) } else { nil } } catch {
+    do throws(TLSError) { tls = if let tls = configuration.tls { try TLSAcceptor(tls) } else { nil } } catch {
       throw EventLoopError(code: .other, operation: "listen at \(address)", message: error.description)
     }
     let sweep = Sweep(on: loop, interval: configuration.sweepMilliseconds)
     self.sweep = sweep
-    let limits = MessageParser.Limits(
-      headBytes: configuration.maximumHeadBytes, fields: configuration.maximumHeaderFields, bodyBytes: configuration.maximumBodyBytes)
+    let limits = MessageParser.Limits(fields: configuration.maximumHeaderFields, bodyBytes: configuration.maximumBodyBytes)
     let bodies = BodyBudget(maximum: configuration.maximumBufferedBytes)
     parsers = Pool(limit: 64) { MessageParser.requests(limits, bodies) }
     localAddress = address
@@ -75,14 +81,11 @@ public final class HTTPServer {
       listener = try listen(at: SocketAddress(host: address.host, port: 0))
     }
     localAddress = listener.localAddress
+    listener.pace = configuration.tls.map { TokenBucket(perSecond: $0.handshakesPerSecond, burstMilliseconds: Self.burstMilliseconds) }
     self.listener = listener
     self.routes.bindWebSockets { [weak self] configuration in
       let endpoint = WebSocketEndpoint(.server, on: loop, configuration, sweep)
-      endpoint.onEnd = { self?.statistics.webSocketsEnded[$0.cause, default: 0] += 1 }
-      endpoint.onStreamEnd = { network in
-        self?.statistics.webSockets -= 1
-        self?.streamEnded(of: network)
-      }
+      endpoint.onStreamEnd = { self?.streamEnded(of: $0) }
       self?.endpoints.append(endpoint)
       return endpoint
     }
@@ -110,14 +113,12 @@ public final class HTTPServer {
 
   /// Closes the connection that has waited longest without a request; false if each of them has one.
   private func replaceSilent() -> Bool {
-    guard configuration.replacesSilent else { return false }
-    let silent = sweep.earliest {
-      ($0 as? HTTPConnection)?.silentSince
-    } unless: {
-      ($0 as? HTTPConnection)?.hasUnreadRequest ?? false
+    // During a pause a connection without a request may have one in the kernel.
+    guard configuration.replacesSilent, !isPaused, let silent = sweep.earliest(by: { ($0 as? HTTPConnection)?.silentSince }) else {
+      return false
     }
-    silent?.abort()
-    return silent != nil
+    silent.abort()
+    return true
   }
 
   /// Sends the reason, unless too many refusals are being sent already.
@@ -150,11 +151,9 @@ public final class HTTPServer {
   func streamEnded(of network: PeerNetwork?) {
     statistics.open -= 1
     if let network, let count = connections[network] { connections[network] = count > 1 ? count - 1 : nil }
-    guard statistics.open == 0, !whenEmpty.isEmpty else { return }
+    guard statistics.open == 0, isDraining else { return }
     for endpoint in endpoints { endpoint.deliverEnds() }
-    let waiting = whenEmpty
-    whenEmpty = []
-    for continuation in waiting { continuation.resume() }
+    closing.look()
   }
 
   // MARK: Ending
@@ -163,10 +162,7 @@ public final class HTTPServer {
   public func announceEnd() { isDraining = true }
 
   /// Accepts no more connections; existing ones continue.
-  public func stopAccepting() {
-    listener?.close()
-    listener = nil
-  }
+  public func stopAccepting() { listener?.close() }
 
   /// Stops accepting, finishes running requests, closes idle connections, and returns when all are closed.
   ///
@@ -177,17 +173,8 @@ public final class HTTPServer {
     stopAccepting()
     isDraining = true
     for member in sweep.all { member.drain() }
-    guard statistics.open > 0 else { return tls?.gate.close() ?? () }
-    let deadline = Timer(on: loop, after: withinMilliseconds) { [weak self] in self?.cut() }
-    await withCheckedContinuation { continuation in
-      // This call may suspend, and the last connection may end meanwhile.
-      if statistics.open == 0 { continuation.resume() } else { whenEmpty.append(continuation) }
-    }
-    deadline.close()
-    tls?.gate.close()
-  }
-
-  private func cut() {
+    await closing.wait(withinMilliseconds: withinMilliseconds) { statistics.open == 0 }
     for member in sweep.all { member.abort() }
+    await closing.wait { statistics.open == 0 }
   }
 }

@@ -1,7 +1,5 @@
-/// The limits of an HTTP server. Times are milliseconds, and are noticed up to `sweepMilliseconds` late.
+/// The limits of an HTTP server; a request's head has at most 16,384 bytes, beyond it 431. Times are milliseconds, and are noticed up to `sweepMilliseconds` late.
 public struct HTTPServerConfiguration: Sendable {
-  /// The most bytes of a request line with its header fields; beyond it 431. At most 65,536.
-  public var maximumHeadBytes = 16_384
   /// The most header fields of a request; beyond it 431.
   public var maximumHeaderFields = 100
   /// The most bytes of a request's body; beyond it 413.

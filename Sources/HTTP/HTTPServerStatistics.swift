@@ -16,14 +16,6 @@ public struct HTTPServerStatistics: Sendable {
   public var refused: [Int: Int] = [:]
   /// Requests that exceeded their time (408).
   public var timedOut = 0
-  /// WebSocket connections that are open or closing.
-  public var webSockets = 0
-  /// WebSocket upgrades that succeeded.
-  public var upgraded = 0
-  /// WebSocket upgrades that were refused, by status.
-  public var upgradesRefused: [Int: Int] = [:]
-  /// WebSocket connections that have ended, by cause.
-  public var webSocketsEnded: [WebSocketEnd.Cause: Int] = [:]
 
   /// Makes counters of zero.
   public init() {}

@@ -1,3 +1,5 @@
+import CHTTPParser
+
 /// A response's status code.
 public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
   /// Three digits.
@@ -53,17 +55,8 @@ public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConv
   /// 505.
   public static let versionNotSupported = HTTPStatus(rawValue: 505)
 
-  private static let reasons = [
-    100: "Continue", 101: "Switching Protocols", 200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 206: "Partial Content",
-    207: "Multi-Status", 304: "Not Modified", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
-    405: "Method Not Allowed", 408: "Request Timeout", 409: "Conflict", 410: "Gone", 412: "Precondition Failed", 413: "Content Too Large",
-    416: "Range Not Satisfiable", 417: "Expectation Failed", 426: "Upgrade Required", 429: "Too Many Requests",
-    431: "Request Header Fields Too Large", 500: "Internal Server Error", 501: "Not Implemented", 503: "Service Unavailable",
-    505: "HTTP Version Not Supported",
-  ]
-
   /// The phrase that follows the code on the status line; clients ignore it.
-  public var reason: String { Self.reasons[rawValue] ?? "Status" }
+  public var reason: String { String(cString: http_status_str(http_status(rawValue: UInt32(clamping: rawValue)))) }
 
   /// Code and phrase.
   public var description: String { "\(rawValue) \(reason)" }

@@ -2,14 +2,6 @@
 ///
 /// A value: it takes chunks and returns their meaning.
 struct MessageAssembly {
-  /// The requirements for the peer's frames.
-  struct Rules {
-    /// A client's frames are masked, a server's never.
-    var expectsMask: Bool
-    var maximumMessageBytes: Int
-    var tooBigCode = WebSocketCloseCode.messageTooBig
-  }
-
   /// The place of a whole payload.
   enum Payload {
     /// In the chunk itself, since it came in one piece.
@@ -35,8 +27,11 @@ struct MessageAssembly {
   /// The message's first opcode; 0 while there is none.
   private var opcode: UInt8 = 0
 
-  mutating func take(_ chunk: FrameReader.Chunk, _ rules: Rules) -> Step {
-    if chunk.isFirst, let end = violation(chunk, rules) { return .violation(end) }
+  /// - Parameters:
+  ///   - isMasked: whether the peer's frames must be masked: a client's are, a server's never.
+  ///   - configuration: has the limit of a message.
+  mutating func take(_ chunk: FrameReader.Chunk, isMasked: Bool, _ configuration: WebSocketConfiguration) -> Step {
+    if chunk.isFirst, let end = violation(chunk, isMasked, configuration) { return .violation(end) }
     if chunk.opcode >= WebSocketFrame.Opcode.close { return takeControl(chunk) }
     if chunk.isFirst, chunk.opcode != WebSocketFrame.Opcode.continuation { opcode = chunk.opcode }
     // The usual case: a whole message in one piece is not copied.
@@ -50,10 +45,10 @@ struct MessageAssembly {
     return bytes.withUnsafeBytes { whole($0, .assembled(bytes)) }
   }
 
-  private func violation(_ chunk: FrameReader.Chunk, _ rules: Rules) -> WebSocketEnd? {
+  private func violation(_ chunk: FrameReader.Chunk, _ isMasked: Bool, _ configuration: WebSocketConfiguration) -> WebSocketEnd? {
     func broken(_ reason: String) -> WebSocketEnd { WebSocketEnd(.protocolViolation, .protocolError, reason) }
-    if chunk.isMasked != rules.expectsMask {
-      return broken(rules.expectsMask ? "a client's frames must be masked" : "a server's frames must not be masked")
+    if chunk.isMasked != isMasked {
+      return broken(isMasked ? "a client's frames must be masked" : "a server's frames must not be masked")
     }
     if chunk.reservedBits != 0 { return broken("a reserved bit is set") }
     switch chunk.opcode {
@@ -66,8 +61,8 @@ struct MessageAssembly {
       return isWhole ? nil : broken("a control frame that is fragmented or too long")
     default: return broken("a reserved opcode")
     }
-    if chunk.length > UInt64(max(0, rules.maximumMessageBytes - message.count)) {
-      return WebSocketEnd(.messageTooBig, rules.tooBigCode, "at most \(rules.maximumMessageBytes) bytes")
+    if chunk.length > UInt64(max(0, configuration.maximumMessageBytes - message.count)) {
+      return WebSocketEnd(.messageTooBig, configuration.tooBigCode, "at most \(configuration.maximumMessageBytes) bytes")
     }
     return nil
   }

@@ -24,9 +24,12 @@ final class BodyBudget {
 /// A connection holds one only while a message is incomplete; parsers are pooled. The parser stops after one message, so the bytes after it
 /// (a pipelined request, another protocol) are left to the caller.
 final class MessageParser {
+  /// The most bytes of a message's first line with its header fields, and of its trailer. http_parser itself counts them.
+  private static let maximumHeadBytes: UInt32 = 16_384
+  private static let prepared: Void = http_parser_set_max_header_size(maximumHeadBytes)
+
   /// The limits of a message.
   struct Limits {
-    var headBytes: Int
     var fields: Int
     var bodyBytes: Int
     /// Whether to keep the beginning of a body that is too large, instead of failing.
@@ -52,8 +55,6 @@ final class MessageParser {
   private var piece = Piece.none
   private var targetEnd = 0
   private var field = HTTPHeaders.Field(nameStart: 0, nameEnd: 0, valueStart: 0, valueEnd: 0)
-  private var trailerBytes = 0
-  private var incompleteHeadBytes = 0
   private var failure: MessageFailure?
   private var isComplete = false
   /// Whether http_parser has stopped after the line's end of a chunk or of its size.
@@ -82,6 +83,7 @@ final class MessageParser {
   static func responses(_ limits: Limits) -> MessageParser { MessageParser(HTTP_RESPONSE, limits, BodyBudget(maximum: .max)) }
 
   private init(_ kind: http_parser_type, _ limits: Limits, _ bodies: BodyBudget) {
+    Self.prepared
     (self.kind, self.limits, self.bodies) = (kind, limits, bodies)
     lines = LineRules(isRequest: kind == HTTP_REQUEST)
     http_parser_settings_init(settings)
@@ -109,8 +111,6 @@ final class MessageParser {
     fields = []
     piece = .none
     targetEnd = 0
-    trailerBytes = 0
-    incompleteHeadBytes = 0
     failure = nil
     isComplete = false
     isAtLineEnd = false
@@ -161,16 +161,10 @@ final class MessageParser {
     }
     let error = http_errno(rawValue: UInt32(parser.pointee.http_errno))
     switch error {
-    case HPE_OK: break
+    case HPE_OK: return (consumed, .incomplete)
     case HPE_HEADER_OVERFLOW: return (consumed, .failed(.headTooLarge))
     default: return (consumed, .failed(.malformed(String(cString: http_errno_description(error)))))
     }
-    if !isHeadComplete {
-      // The bytes between the pieces (white space, line ends) count too.
-      incompleteHeadBytes += bytes.count
-      if incompleteHeadBytes > limits.headBytes { return (consumed, .failed(.headTooLarge)) }
-    }
-    return (consumed, .incomplete)
   }
 
   private var isChunked: Bool { UInt32(parser.pointee.flags) & F_CHUNKED.rawValue != 0 }
@@ -193,39 +187,27 @@ final class MessageParser {
   private func target(_ bytes: UnsafeRawBufferPointer) {
     head.append(contentsOf: bytes)
     targetEnd = head.count
-    checkHead()
   }
 
   private func name(_ bytes: UnsafeRawBufferPointer) {
-    if isHeadComplete { return trailer(bytes) }
+    // Fields after a chunked body are not used.
+    if isHeadComplete { return }
     if piece != .name {
       finishField()
       piece = .name
       field.nameStart = head.count
     }
     head.append(contentsOf: bytes)
-    checkHead()
   }
 
   private func value(_ bytes: UnsafeRawBufferPointer) {
-    if isHeadComplete { return trailer(bytes) }
+    if isHeadComplete { return }
     if piece != .value {
       piece = .value
       field.nameEnd = head.count
       field.valueStart = head.count
     }
     head.append(contentsOf: bytes)
-    checkHead()
-  }
-
-  /// Fields after a chunked body are not used, only counted.
-  private func trailer(_ bytes: UnsafeRawBufferPointer) {
-    trailerBytes += bytes.count + 4
-    if trailerBytes > limits.headBytes { failure = .headTooLarge }
-  }
-
-  private func checkHead() {
-    if head.count + 4 * fields.count > limits.headBytes || fields.count > limits.fields { failure = .headTooLarge }
   }
 
   private func finishField() {
@@ -236,7 +218,7 @@ final class MessageParser {
     // Debian's build of the library accepts a space in a name, which other servers read as its end.
     if head[field.nameStart..<field.nameEnd].contains(0x20) { failure = .malformed("white space in a header field's name") }
     fields.append(field)
-    checkHead()
+    if fields.count > limits.fields { failure = .headTooLarge }
   }
 
   private func headEnded() {

@@ -7,7 +7,7 @@ public struct TLSServerConfiguration: Sendable {
   public var identity: InForce<TLSIdentity>
   /// Derive the keys of session tickets: the same in all workers that resume each other's sessions.
   public var ticketSecrets: InForce<KeyRing>
-  /// The most handshakes that begin in a second on one loop. Further ones wait.
+  /// The most connections that are accepted in a second on one loop, and so the most handshakes. Further ones wait.
   public var handshakesPerSecond: Int
 
   /// The default of `handshakesPerSecond`: about a quarter of a loop's time.
@@ -25,7 +25,7 @@ public struct TLSStatistics: Sendable {
   public var full = 0
   /// Handshakes that resumed a session.
   public var resumed = 0
-  /// Reads of handshakes that had to wait, because there were too many.
+  /// How often connections had to wait, because there were too many handshakes.
   public var waits = 0
   /// Sessions that have failed, by reason.
   public var failed: [TLSError.Code: Int] = [:]
@@ -41,13 +41,11 @@ final class TLSAcceptor {
     "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 52\r\n\r\n"
       + "This port speaks TLS: the URL is https:// or wss://\n")
 
-  let gate: HandshakeGate
   var statistics = TLSStatistics()
   private let context: TLSContext
 
-  init(on loop: EventLoop, _ configuration: TLSServerConfiguration) throws(TLSError) {
+  init(_ configuration: TLSServerConfiguration) throws(TLSError) {
     context = try TLSContext(server: configuration.identity, ticketSecrets: configuration.ticketSecrets, protocols: ["http/1.1"])
-    gate = HandshakeGate(on: loop, perSecond: configuration.handshakesPerSecond)
   }
 
   func makeLayer() -> TLSLayer { TLSLayer(context.accept(), self) }
@@ -58,10 +56,6 @@ final class TLSLayer: StreamLayer {
   private let session: TLSSession
   /// Nil for a client.
   private weak var acceptor: TLSAcceptor?
-  /// The stream, while the gate lets it wait.
-  private var held: Stream?
-  /// Whether the gate has continued it, for one read.
-  private var mayRead = false
   private var isCounted = false
   /// Whether the peer speaks HTTP without TLS.
   private var isPlain = false
@@ -69,35 +63,6 @@ final class TLSLayer: StreamLayer {
   init(_ session: TLSSession, _ acceptor: TLSAcceptor? = nil) { (self.session, self.acceptor) = (session, acceptor) }
 
   var isReady: Bool { session.isReady }
-
-  // MARK: The gate
-
-  func admits(_ stream: Stream) -> Bool {
-    guard !session.isReady, let acceptor else { return true }
-    if mayRead {
-      mayRead = false
-      return true
-    }
-    if acceptor.gate.admits(self) { return true }
-    acceptor.statistics.waits += 1
-    held = stream
-    return false
-  }
-
-  /// Whether its stream still waits for the gate.
-  var isWaiting: Bool {
-    if held?.descriptor == nil { held = nil }
-    return held != nil
-  }
-
-  /// Reads on.
-  func proceed() {
-    mayRead = true
-    held?.startReading()
-    held = nil
-  }
-
-  // MARK: Bytes
 
   func receive(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) -> StreamLayerState {
     session.receive(bytes, body)

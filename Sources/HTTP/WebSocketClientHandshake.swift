@@ -2,7 +2,7 @@ import EventLoop
 
 /// A client's side of one upgrade (RFC 6455, section 4.1): sends the request, checks the response. Loop-confined.
 final class WebSocketClientHandshake: StreamHandler {
-  private static let limits = MessageParser.Limits(headBytes: 16_384, fields: 100, bodyBytes: 1024, cutsBody: true)
+  private static let limits = MessageParser.Limits(fields: 100, bodyBytes: 1024, cutsBody: true)
 
   private let url: HTTPURL
   private let endpoint: WebSocketEndpoint
@@ -67,7 +67,7 @@ final class WebSocketClientHandshake: StreamHandler {
   private func judge(_ rest: UnsafeRawBufferPointer) {
     guard parser.status == 101 else { return end(.failure(refusal)) }
     if let reason = violation { return end(.failure(.invalidResponse(url, reason))) }
-    let connection = WebSocketTransport(endpoint, stream, handler)
+    let connection = WebSocketConnection(endpoint, stream, handler)
     connection.start()
     end(.success(connection))
     if !rest.isEmpty { connection.streamReceived(rest) }

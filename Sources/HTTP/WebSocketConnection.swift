@@ -1,9 +1,9 @@
-import EventLoop
+public import EventLoop
 
 /// One WebSocket connection, of a server or of a client. Loop-confined.
 ///
 /// Between frames it holds no buffer and no parser.
-public class WebSocketConnection: SweepMember {
+public final class WebSocketConnection: SweepMember, StreamHandler {
   private static let maximumWaitingPongs = 16
 
   private enum Phase {
@@ -24,7 +24,7 @@ public class WebSocketConnection: SweepMember {
   }
 
   private let endpoint: WebSocketEndpoint
-  fileprivate let stream: Stream
+  private let stream: Stream
   private let network: PeerNetwork?
   // The small ones are adjacent: there are many idle connections, and so each takes 128 bytes.
   private var phase = Phase.open
@@ -56,10 +56,13 @@ public class WebSocketConnection: SweepMember {
     isEstablished = endpoint.role == .client
   }
 
-  fileprivate func begin() {
+  /// Takes over the stream.
+  func start() {
+    stream.handler = self
     lastHeard = endpoint.loop.milliseconds()
     endpoint.sweep.add(self, deadline: endpoint.nextPing(after: lastHeard))
     handler?.webSocketOpened(self)
+    stream.startReading()
   }
 
   // MARK: The owner's side
@@ -116,7 +119,8 @@ public class WebSocketConnection: SweepMember {
 
   // MARK: The peer's side
 
-  fileprivate func received(_ bytes: UnsafeRawBufferPointer) {
+  /// Takes bytes of its stream.
+  public func streamReceived(_ bytes: UnsafeRawBufferPointer) {
     guard phase == .open || phase == .closing else { return }
     let reader = self.reader ?? endpoint.takeReader()
     self.reader = nil
@@ -146,7 +150,7 @@ public class WebSocketConnection: SweepMember {
 
   private func take(_ chunk: FrameReader.Chunk) {
     if chunk.isFirst, handler?.webSocketTakesFrame() == false { return fail(endpoint.configuration.tooManyFrames) }
-    let step = assembly.take(chunk, endpoint.rules)
+    let step = assembly.take(chunk, isMasked: endpoint.role == .server, endpoint.configuration)
     if chunk.isLast {
       lastHeard = endpoint.loop.milliseconds()
       awaitsPong = false
@@ -243,7 +247,8 @@ public class WebSocketConnection: SweepMember {
   /// The server is closing: queued frames are still sent.
   func drain() { close(.goingAway, "the server is shutting down", pending: .sent) }
 
-  fileprivate func drained() {
+  /// Notes that its stream has written all bytes.
+  public func streamDrained() {
     isEstablished = true
     waitingPongs = 0
     if let pong = lastPong {
@@ -253,7 +258,8 @@ public class WebSocketConnection: SweepMember {
     if phase == .open { handler?.webSocketDrained() }
   }
 
-  fileprivate func ended(_ streamEnd: StreamEnd) {
+  /// Notes the end of its stream.
+  public func streamEnded(_ streamEnd: StreamEnd) {
     let wasClosing = phase == .closing
     phase = .ended
     reader = nil
@@ -280,18 +286,4 @@ public class WebSocketConnection: SweepMember {
     self.handler = nil
     handler?.webSocketEnded(end)
   }
-}
-
-/// The stream's view of a connection. It is separate, so that the connection's owner does not see the stream's calls.
-final class WebSocketTransport: WebSocketConnection, StreamHandler {
-  /// Takes over the stream.
-  func start() {
-    stream.handler = self
-    begin()
-    stream.startReading()
-  }
-
-  func streamReceived(_ bytes: UnsafeRawBufferPointer) { received(bytes) }
-  func streamDrained() { drained() }
-  func streamEnded(_ end: StreamEnd) { ended(end) }
 }

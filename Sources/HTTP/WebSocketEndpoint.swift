@@ -7,10 +7,7 @@ final class WebSocketEndpoint {
   let role: Role
   let loop: EventLoop
   let configuration: WebSocketConfiguration
-  let rules: MessageAssembly.Rules
   let sweep: Sweep
-  /// Called at each end, before the handler.
-  var onEnd: (WebSocketEnd) -> Void = { _ in }
   /// Called after a connection's stream is closed, with its network in the count.
   var onStreamEnd: (PeerNetwork?) -> Void = { _ in }
 
@@ -24,8 +21,6 @@ final class WebSocketEndpoint {
     self.loop = loop
     self.configuration = configuration
     self.sweep = sweep
-    rules = MessageAssembly.Rules(
-      expectsMask: role == .server, maximumMessageBytes: configuration.maximumMessageBytes, tooBigCode: configuration.tooBigCode)
   }
 
   func takeReader() -> FrameReader { readers.take() }
@@ -43,7 +38,6 @@ final class WebSocketEndpoint {
 
   /// Stores an end. Its handler is called when none of its calls is on the stack.
   func report(_ end: WebSocketEnd, of connection: WebSocketConnection) {
-    onEnd(end)
     ends.append((connection, end))
     if endTimer == nil { endTimer = Timer(on: loop, after: 0) { [weak self] in self?.deliverEnds() } }
   }

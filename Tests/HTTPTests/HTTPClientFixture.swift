@@ -63,7 +63,7 @@ actor HTTPClientLane {
   func start(_ requests: [HTTPClientRequest], to handler: BodyCollector? = nil) {
     for request in requests {
       do throws(HTTPClientError) {
-        let call = try client?.send(request, to: handler) { result in
+        let call = try client?.send(request, to: handler.map { handler in { handler.take($0, of: $1) } }) { result in
           switch result {
           case .success: self.assumeIsolated { $0.successes += 1 }
           case .failure(let error): self.assumeIsolated { $0.codes.append(error.code) }
@@ -105,7 +105,7 @@ actor HTTPClientLane {
 }
 
 /// Keeps a body that comes in pieces. Loop-confined.
-final class BodyCollector: HTTPBodyHandler {
+final class BodyCollector {
   private let behave: (BodyCollector) -> HTTPBodyDemand
   private(set) var bytes: [UInt8] = []
   private(set) var pieces = 0
@@ -118,7 +118,7 @@ final class BodyCollector: HTTPBodyHandler {
 
   init(_ behave: @escaping (BodyCollector) -> HTTPBodyDemand) { self.behave = behave }
 
-  func httpBodyReceived(_ bytes: UnsafeRawBufferPointer, of response: HTTPClientResponse) -> HTTPBodyDemand {
+  func take(_ bytes: UnsafeRawBufferPointer, of response: HTTPClientResponse) -> HTTPBodyDemand {
     self.bytes.append(contentsOf: bytes)
     pieces += 1
     if isPaused { wasDisturbed = true }

@@ -110,7 +110,7 @@ private let misbehaviors: [Misbehavior] = [
       configuration.schemes = [.https]
       try await HTTPClientLane.with(configuration) { lane in
         var request = patient(.get, "https://127.0.0.1:\(port)/?secret")
-        request.connectMilliseconds = 500
+        request.timeoutMilliseconds = 500
         let error = try #require(await lane.failure(request))
         // It waits for the end of a head that never comes.
         #expect(error.code == .timedOut && error.message.contains("500 ms") && !error.message.contains("secret"), "\(error)")

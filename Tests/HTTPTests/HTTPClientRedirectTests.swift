@@ -42,35 +42,23 @@ private func following(_ method: HTTPClientRequest.Method, _ url: String, _ maxi
     }
   }
 
-  @Test(arguments: [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")])
-  func theStatusSaysWhatBecomesOfAPost(status: Int, method: String) async throws {
-    try await ScriptedServer.with({ $0.contains(" /begin ") ? redirect(status, to: "/end") : arrived }) { server, port in
+  @Test func theRedirectOfAPostIsAResponse() async throws {
+    try await ScriptedServer.with({ _ in redirect(307, to: "/end") }) { server, port in
       try await HTTPClientLane.with(try HTTPClientLane.local("127.0.0.1:\(port)")) { lane in
-        #expect(await lane.send(following(.post(body: Array("text".utf8)), "http://127.0.0.1:\(port)/begin")).text == "arrived")
-        let last = try #require(await server.requests.last)
-        #expect(last.hasPrefix("\(method) /end "))
-        #expect(last.contains("Content-Type: text/plain") == (method == "POST") && last.hasSuffix("\r\n\r\ntext") == (method == "POST"))
+        #expect(await lane.send(following(.post(body: Array("text".utf8)), "http://127.0.0.1:\(port)/begin")).status == 307)
+        #expect(await server.requests.count == 1)
       }
     }
   }
 
-  @Test func anotherOriginGetsNeitherCredentialsNorBodies() async throws {
+  @Test func anotherOriginGetsNoCredentials() async throws {
     try await ScriptedServer.with({ _ in arrived }) { other, otherPort in
-      try await ScriptedServer.with({
-        redirect($0.contains(" /see ") ? 303 : 307, to: "http://127.0.0.1:\(otherPort)/there")
-      }) { server, port in
+      try await ScriptedServer.with({ _ in redirect(307, to: "http://127.0.0.1:\(otherPort)/there") }) { _, port in
         try await HTTPClientLane.with(try HTTPClientLane.local("127.0.0.1:\(port)", "127.0.0.1:\(otherPort)")) { lane in
           #expect(await lane.send(following(.get, "http://127.0.0.1:\(port)/keep")).text == "arrived")
-          #expect(await lane.send(following(.post(body: Array("text".utf8)), "http://127.0.0.1:\(port)/see")).text == "arrived")
-          let error = await lane.failure(following(.post(body: Array("text".utf8)), "http://127.0.0.1:\(port)/keep"))
-          #expect(error?.code == .hostRefused)
-          let requests = await other.requests
-          #expect(requests.count == 2)
-          for request in requests {
-            #expect(request.hasPrefix("GET /there ") && request.contains("Accept: image/*\r\n"))
-            #expect(!request.contains("secret") && !request.contains("text"))
-          }
-          #expect(await server.requests.count == 3)
+          let request = try #require(await other.requests.first)
+          #expect(request.hasPrefix("GET /there ") && request.contains("Accept: image/*\r\n"))
+          #expect(!request.contains("secret") && !request.contains("text"))
         }
       }
     }
@@ -106,12 +94,12 @@ private func following(_ method: HTTPClientRequest.Method, _ url: String, _ maxi
     #expect(try configuration.admit("https://a.example/x", from: HTTPURL("http://a.example/")).scheme == .https)
   }
 
-  @Test(arguments: [1, 3, 5, 99]) func aLoopOfRedirectsEnds(maximum: Int) async throws {
+  @Test(arguments: [1, 3, 5]) func aLoopOfRedirectsEnds(maximum: Int) async throws {
     try await ScriptedServer.with({ _ in redirect(302, to: "/again") }) { server, port in
       try await HTTPClientLane.with(try HTTPClientLane.local("127.0.0.1:\(port)")) { lane in
         let error = await lane.failure(following(.get, "http://127.0.0.1:\(port)/", maximum))
         #expect(error?.code == .tooManyRedirects && error?.isRetriable == false)
-        #expect(await server.requests.count == min(maximum, 5) + 1)
+        #expect(await server.requests.count == maximum + 1)
       }
     }
   }

@@ -57,7 +57,7 @@ struct HTTPClientTLSTests {
     configuration.certificateFile = trusted(server)
     let lane = HTTPClientLane()
     await lane.open(configuration)
-    var result = Result<HTTPClientResponse, HTTPClientError>.failure(HTTPClientError(.connectFailed, host: nil, "not tried"))
+    var result = Result<HTTPClientResponse, HTTPClientError>.failure(HTTPClientError(.connectFailed, "not tried"))
     await eventually("the server listens") {
       result = await lane.send(patient(.get, "https://\(host):\(port)/"))
       return result.code != .connectFailed

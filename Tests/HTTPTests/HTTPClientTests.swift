@@ -14,7 +14,6 @@ extension Result where Success == HTTPClientResponse, Failure == HTTPClientError
 func patient(_ method: HTTPClientRequest.Method, _ url: String, headers: [(name: String, value: String)] = []) -> HTTPClientRequest {
   var request = HTTPClientRequest(method, url, headers: headers)
   request.timeoutMilliseconds = hangMilliseconds
-  request.connectMilliseconds = hangMilliseconds
   return request
 }
 
@@ -162,7 +161,7 @@ func pinned(_ host: String, _ port: Int, _ addresses: [String]) -> String {
       configuration.maximumConnectionsPerHost = 1
       try await HTTPClientLane.with(configuration) { lane in
         var request = HTTPClientRequest(.get, "http://127.0.0.1:\(port)/held?secret=1", headers: [("Authorization", "hidden")])
-        (request.timeoutMilliseconds, request.connectMilliseconds) = (300, 60_000)
+        request.timeoutMilliseconds = 300
         // The second never has its turn, and its time passes alike.
         async let first = lane.failure(request)
         async let second = lane.failure(request)
@@ -372,7 +371,7 @@ func pinned(_ host: String, _ port: Int, _ addresses: [String]) -> String {
       let error = try #require(await lane.failure(patient(.get, "http://127.0.0.1:\(port)/?secret")))
       #expect(error.code == .connectFailed && error.isRetriable && error.message.contains("127.0.0.1") && !error.message.contains("secret"))
       var unknown = HTTPClientRequest(.get, "http://nothing.invalid/?secret")
-      unknown.connectMilliseconds = 2_000
+      unknown.timeoutMilliseconds = 2_000
       // How long a machine without a network asks for a name is its own affair.
       let code = await lane.failure(unknown)?.code
       #expect(code == .unresolved || code == .timedOut)

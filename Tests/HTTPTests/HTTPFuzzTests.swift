@@ -84,7 +84,7 @@ import Testing
 
   @Test(arguments: [true, false]) func aMessageMeansTheSameHoweverItIsCutUp(_ isRequests: Bool) {
     // Inputs stay below the limits, which may strike earlier or later in the same message.
-    let limits = MessageParser.Limits(headBytes: 16_384, fields: 10_000, bodyBytes: 16_384)
+    let limits = MessageParser.Limits(fields: 10_000, bodyBytes: 16_384)
     let (whole, cut) =
       isRequests
       ? (MessageParser.requests(limits), MessageParser.requests(limits))
@@ -100,7 +100,7 @@ import Testing
   }
 
   @Test func noMessageMakesTheParserHoldMoreThanItsLimits() {
-    let limits = MessageParser.Limits(headBytes: 200, fields: 5, bodyBytes: 100)
+    let limits = MessageParser.Limits(fields: 5, bodyBytes: 100)
     let parser = MessageParser.requests(limits)
     let failures = Fuzz("http limits", corpus: Self.requests, tokens: Self.tokens).run { bytes, random in
       parser.reset()
@@ -127,7 +127,7 @@ import Testing
   ]
 
   /// What the frames mean that come in pieces, up to the first violation.
-  private static func read(_ pieces: [UnsafeRawBufferPointer], _ rules: MessageAssembly.Rules) -> [String] {
+  private static func read(_ pieces: [UnsafeRawBufferPointer], isMasked: Bool, _ configuration: WebSocketConfiguration) -> [String] {
     let reader = FrameReader()
     var assembly = MessageAssembly()
     var lines: [String] = []
@@ -139,7 +139,7 @@ import Testing
         case .needsMore: isFed = false
         case .broken: return lines + ["broken"]
         case .chunk(let chunk):
-          switch assembly.take(chunk, rules) {
+          switch assembly.take(chunk, isMasked: isMasked, configuration) {
           case .wait: break
           case .text(let payload): lines.append("text \(payload.withBytes(of: chunk) { Array($0) })")
           case .binary(let payload): lines.append("binary \(payload.withBytes(of: chunk) { Array($0) })")
@@ -155,12 +155,16 @@ import Testing
   }
 
   @Test(arguments: [true, false]) func framesMeanTheSameHoweverTheyAreCutUp(_ expectsMask: Bool) {
-    let rules = MessageAssembly.Rules(expectsMask: expectsMask, maximumMessageBytes: 500)
+    let configuration = {
+      var configuration = WebSocketConfiguration()
+      configuration.maximumMessageBytes = 500
+      return configuration
+    }()
     let corpus =
       Self.frames + (expectsMask ? [] : [[0x81, 0x02, 0x68, 0x69], [0x01, 0x01, 0x68, 0x80, 0x01, 0x69], [0x88, 0x02, 0x03, 0xE8]])
     let failures = Fuzz(expectsMask ? "frames of clients" : "frames of servers", corpus: corpus, longest: 4_000).run { bytes, random in
-      let first = Self.read([bytes], rules)
-      let second = Self.withPieces(bytes, &random) { Self.read($0, rules) }
+      let first = Self.read([bytes], isMasked: expectsMask, configuration)
+      let second = Self.withPieces(bytes, &random) { Self.read($0, isMasked: expectsMask, configuration) }
       return first == second ? nil : "whole they are \(first), in pieces \(second)"
     }
     #expect(failures.isEmpty, "\(failures)")

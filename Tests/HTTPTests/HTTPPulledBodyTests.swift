@@ -77,7 +77,7 @@ extension HTTPClientLane {
   private func give(after turns: Int) {
     guard turns > 0 else {
       let response = HTTPClientResponse(status: .ok, headers: HTTPHeaders(bytes: [], fields: []))
-      return [UInt8(7)].withUnsafeBytes { _ = pulled?.httpBodyReceived($0, of: response) }
+      return [UInt8(7)].withUnsafeBytes { _ = pulled?.take($0, of: response) }
     }
     loop.execute { self.assumeIsolated { $0.give(after: turns - 1) } }
   }

@@ -14,7 +14,7 @@ import Testing
   private static let ten = HTTPRepresentation(entityTag: "v1", count: 10)
 
   private static func request(_ fields: [String], _ method: String = "GET") throws -> HTTPRequest {
-    let parser = MessageParser.requests(MessageParser.Limits(headBytes: 65_536, fields: 100, bodyBytes: 0))
+    let parser = MessageParser.requests(MessageParser.Limits(fields: 100, bodyBytes: 0))
     let text = "\(method) / HTTP/1.1\r\nHost: a\r\n\(fields.map { "\($0)\r\n" }.joined())\r\n"
     let outcome = Array(text.utf8).withUnsafeBytes { parser.parse($0).outcome }
     try #require(outcome == .complete, "\(fields)")

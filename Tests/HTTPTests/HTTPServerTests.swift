@@ -95,21 +95,21 @@ private let exchanges = [
     request: "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n" + String(repeating: "x", count: 1001),
     status: 413),
   Exchange(
-    name: "head too large", request: "GET /hello HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "x", count: 3000) + "\r\n\r\n", status: 431
+    name: "head too large", request: "GET /hello HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "x", count: 17_000) + "\r\n\r\n",
+    status: 431
   ),
   Exchange(
-    name: "endless head", request: "GET /hello HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "x", count: 5000), status: 431),
-  Exchange(name: "endless target", request: "GET /" + String(repeating: "x", count: 5000), status: 431),
+    name: "endless head", request: "GET /hello HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "x", count: 17_000), status: 431),
+  Exchange(name: "endless target", request: "GET /" + String(repeating: "x", count: 17_000), status: 431),
   Exchange(name: "too many fields", request: "GET /hello HTTP/1.1\r\nHost: a\r\n\(tooManyFields)\r\n", status: 431),
   Exchange(
     name: "endless trailer",
-    request: "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: " + String(repeating: "x", count: 5000),
+    request: "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: " + String(repeating: "x", count: 17_000),
     status: 431),
 ]
 
 private func small() -> HTTPServerConfiguration {
   var configuration = ServerFixture.quick()
-  configuration.maximumHeadBytes = 2048
   configuration.maximumBodyBytes = 1000
   return configuration
 }
@@ -134,7 +134,8 @@ private let upgradeRequest = [
   @Test(arguments: [false, true], [false, true])
   func everyRequestHasItsAnswer(byteByByte: Bool, overTLS: Bool) async throws {
     try await ServerFixture.with(small(), overTLS: overTLS) { _, port in
-      for exchange in exchanges {
+      // Byte by byte the largest would take minutes.
+      for exchange in exchanges where !byteByByte || exchange.request.utf8.count < 10_000 {
         let socket = try RawSocket(port: port)
         if byteByByte { socket.sendByteByByte(Array(exchange.request.utf8)) } else { try socket.send(exchange.request) }
         let response = String(decoding: try socket.readToEnd(), as: UTF8.self)
@@ -379,7 +380,7 @@ private let upgradeRequest = [
     }
   }
 
-  @Test func aConnectionWhoseRequestIsNotReadYetKeepsItsPlace() async throws {
+  @Test func duringAPauseEveryConnectionKeepsItsPlace() async throws {
     var configuration = ServerFixture.quick()
     configuration.maximumConnections = 2
     configuration.replacesSilent = true
@@ -393,11 +394,10 @@ private let upgradeRequest = [
       for _ in 0..<10 { await pause() }
       let silent = try RawSocket(port: port)
       #expect(await fixture.wait { $0.statistics.open == 2 })
-      let third = try RawSocket(port: port)
-      try third.send("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n")
-      #expect(try silent.readToEnd().isEmpty)
+      #expect(status(String(decoding: try RawSocket(port: port).readToEnd(), as: UTF8.self)) == 503)
       await fixture.pause(false)
-      for socket in [waiting, third] { #expect(try socket.read(through: "hello").hasPrefix("HTTP/1.1 200 ")) }
+      try silent.send("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n")
+      for socket in [waiting, silent] { #expect(try socket.read(through: "hello").hasPrefix("HTTP/1.1 200 ")) }
     }
   }
 

@@ -194,7 +194,7 @@ private actor TLSClientLane {
         #expect(error?.contains("another name") == true, "\(error ?? "it connected")")
         #expect(await lane.open == 1)
         await lane.sendAll("still here")
-        #expect(await fixture.wait { $0.statistics.webSockets == 1 })
+        #expect(await fixture.wait { $0.statistics.open == 1 })
         await lane.abort()
       }
     }

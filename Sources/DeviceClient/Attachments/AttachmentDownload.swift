@@ -45,7 +45,7 @@ final class AttachmentDownload {
   private func begin(_ client: HTTPClient, _ url: String, _ milliseconds: Int) throws(AttachmentFailure) -> HTTPPulledBody {
     if let failure { throw failure }
     var request = HTTPClientRequest(.get, url, headers: [("accept", "image/*, audio/*, video/*")])
-    (request.timeoutMilliseconds, request.connectMilliseconds) = (milliseconds, milliseconds)
+    request.timeoutMilliseconds = milliseconds
     request.maximumBodyBytes = MediaType.largestBytes
     do throws(HTTPClientError) {
       let body = try HTTPPulledBody(of: request, from: client) { [self] in accepts($0.count, $1) }

@@ -54,7 +54,6 @@ final class MediaDownload {
     guard !isCanceled else { throw Self.canceled }
     var request = HTTPClientRequest(.get, url, headers: [("accept", "image/*, audio/*, video/*")])
     request.timeoutMilliseconds = timeoutMilliseconds
-    request.connectMilliseconds = timeoutMilliseconds
     request.maximumBodyBytes = MediaType.largestBytes
     request.maximumRedirects = AttachSettings.redirects
     let body = try HTTPPulledBody(of: request, from: client) { [self] in accepts($0, $1) }

@@ -52,7 +52,6 @@ actor Webhook: LoopActor, ServiceExtension {
     var message = HTTPClientRequest(
       .post(body: body), settings.url, headers: [("content-type", "application/json"), ("accept", "application/json")] + signed + trace)
     message.timeoutMilliseconds = settings.timeoutMilliseconds
-    message.connectMilliseconds = settings.timeoutMilliseconds
     message.maximumBodyBytes = ExtensionMessage.longestAnswer
     return message
   }

@@ -1,5 +1,6 @@
 import CCurl
 import Cryptography
+import Glibc
 
 /// One easy handle of libcurl, which serves one request after the other. Loop-confined.
 final class CurlEasy {
@@ -50,12 +51,37 @@ final class CurlEasy {
     return String(cString: text)
   }
 
+  /// The status of the last received head.
+  var status: Int {
+    var status = 0
+    _ = carillon_curl_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
+    return status
+  }
+
+  /// The header fields of the response, without those of interim responses (RFC 9110, section 15.2) and of a trailer.
+  var headers: HTTPHeaders {
+    var bytes: [UInt8] = []
+    var fields: [HTTPHeaders.Field] = []
+    var next = curl_easy_nextheader(handle, UInt32(CURLH_HEADER), -1, nil)
+    while let field = next {
+      let start = bytes.count
+      bytes += UnsafeRawBufferPointer(start: field.pointee.name, count: strlen(field.pointee.name))
+      let middle = bytes.count
+      bytes += UnsafeRawBufferPointer(start: field.pointee.value, count: strlen(field.pointee.value)).trimmed
+      fields.append(HTTPHeaders.Field(nameStart: start, nameEnd: middle, valueStart: middle, valueEnd: bytes.count))
+      next = curl_easy_nextheader(handle, UInt32(CURLH_HEADER), -1, field)
+    }
+    return HTTPHeaders(bytes: bytes, fields: fields)
+  }
+
   // An option fails if this libcurl lacks it or memory is full. A request must not continue without its protection.
   private func check(_ result: CURLcode) {
     precondition(result == CURLE_OK, "libcurl refuses an option: \(String(cString: curl_easy_strerror(result)))")
   }
 
   func set(_ option: CURLoption, _ value: Int) { check(carillon_curl_set_long(handle, option, value)) }
+
+  func set(_ option: CURLoption, offset: Int) { check(carillon_curl_set_offset(handle, option, curl_off_t(offset))) }
 
   func set(_ option: CURLoption, _ text: String) { check(text.withCString { carillon_curl_set_pointer(handle, option, $0) }) }
 
@@ -74,7 +100,7 @@ final class CurlEasy {
 
   /// The body of a POST, which libcurl copies.
   func setBody(_ bytes: [UInt8]) {
-    check(carillon_curl_set_offset(handle, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(bytes.count)))
+    set(CURLOPT_POSTFIELDSIZE_LARGE, offset: bytes.count)
     // Without an address libcurl would ask a callback for the bytes.
     if bytes.isEmpty { return set(CURLOPT_COPYPOSTFIELDS, "") }
     check(bytes.withUnsafeBytes { carillon_curl_set_pointer(handle, CURLOPT_COPYPOSTFIELDS, $0.baseAddress) })

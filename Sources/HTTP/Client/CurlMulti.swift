@@ -6,16 +6,6 @@ import EventLoop
 /// libcurl allows no calls of itself inside its callbacks, where body handlers run. Requested actions run after it has returned. libcurl
 /// looks up names in threads of its own (`AsynchDNS`), and runs nothing else outside the loop. Loop-confined.
 final class CurlMulti {
-  /// Actions that wait until libcurl has returned.
-  private enum Action {
-    case add(CurlTransfer)
-    case remove(CurlTransfer)
-    case resume(CurlTransfer)
-    /// The transfer has a failure that libcurl does not know.
-    case conclude(CurlTransfer, CURLcode)
-    case cleanUp
-  }
-
   private let loop: EventLoop
   private let handle: UnsafeMutableRawPointer
   private let timer: Timer
@@ -25,7 +15,8 @@ final class CurlMulti {
   private var isInside = false
   private var isSettling = false
   private var isClosed = false
-  private var actions: [Action] = []
+  /// What waits until libcurl has returned.
+  private var actions: [() -> Void] = []
   private var whenDone: ((CurlTransfer, CurlTransfer.Outcome) -> Void)?
 
   /// - Parameter whenDone: called for each transfer that has ended and was not removed; never inside `add` or `remove`.
@@ -46,8 +37,8 @@ final class CurlMulti {
     carillon_curl_multi_set_long(handle, CURLMOPT_MAX_HOST_CONNECTIONS, max(1, configuration.maximumConnectionsPerHost))
     carillon_curl_multi_set_long(handle, CURLMOPT_MAXCONNECTS, max(1, configuration.maximumConnections))
     carillon_curl_multi_set_pointer(handle, CURLMOPT_SOCKETDATA, this)
-    carillon_curl_multi_set_socket(handle) { easy, socket, what, this, _ in
-      owner(this, as: CurlMulti.self).watch(socket, what, for: easy)
+    carillon_curl_multi_set_socket(handle) { _, socket, what, this, _ in
+      owner(this, as: CurlMulti.self).watch(socket, what)
       return 0
     }
     carillon_curl_multi_set_pointer(handle, CURLMOPT_TIMERDATA, this)
@@ -65,7 +56,7 @@ final class CurlMulti {
 
   // MARK: Sockets and times
 
-  private func watch(_ socket: curl_socket_t, _ what: Int32, for easy: UnsafeMutableRawPointer?) {
+  private func watch(_ socket: curl_socket_t, _ what: Int32) {
     guard what != CURL_POLL_REMOVE else {
       watches.removeValue(forKey: socket)?.close()
       return
@@ -73,21 +64,16 @@ final class CurlMulti {
     var interest: Readiness = []
     if what & CURL_POLL_IN != 0 { interest.insert(.readable) }
     if what & CURL_POLL_OUT != 0 { interest.insert(.writable) }
-    if let watch = watches[socket] { return watch.watch(interest) }
-    do throws(EventLoopError) {
-      let watch = try DescriptorWatch(on: loop, descriptor: socket) { [self] readiness in
+    // An error to libcurl would end every transfer. A socket that cannot be watched ends at the deadline of its request.
+    let watch =
+      watches[socket]
+      ?? (try? DescriptorWatch(on: loop, descriptor: socket) { [self] readiness in
         let readable = readiness.contains(.readable) ? CURL_CSELECT_IN : 0
         let writable = readiness.contains(.writable) ? CURL_CSELECT_OUT : 0
         act(socket, readable | writable)
-      }
-      watches[socket] = watch
-      watch.watch(interest)
-    } catch {
-      // An error to libcurl would end every transfer.
-      guard let easy, let transfer = transfers[easy] else { return }
-      transfer.failToConnect(error.message)
-      actions.append(.conclude(transfer, CURLE_COULDNT_CONNECT))
-    }
+      })
+    watches[socket] = watch
+    watch?.watch(interest)
   }
 
   private func setTimer(_ milliseconds: Int) {
@@ -116,7 +102,7 @@ final class CurlMulti {
     guard !isSettling else { return }
     isSettling = true
     while !isClosed {
-      if !actions.isEmpty { perform(actions.removeFirst()) } else if !concludeNext() { break }
+      if !actions.isEmpty { actions.removeFirst()() } else if !concludeNext() { break }
     }
     isSettling = false
   }
@@ -126,48 +112,45 @@ final class CurlMulti {
   /// Begins a request.
   func add(_ call: HTTPClientCall, _ configuration: HTTPClientConfiguration) -> CurlTransfer {
     let transfer = CurlTransfer(call, easies.take(), configuration)
-    transfer.whenHopeless = { [unowned self, unowned transfer] in actions.append(.conclude(transfer, CURLE_COULDNT_CONNECT)) }
-    submit(.add(transfer))
-    return transfer
-  }
-
-  /// Ends a transfer without `whenDone`: its connection is closed, or its stream of HTTP/2 reset.
-  func remove(_ transfer: CurlTransfer) { submit(.remove(transfer)) }
-
-  /// Continues a paused transfer.
-  func resume(_ transfer: CurlTransfer) { submit(.resume(transfer)) }
-
-  /// Ends libcurl with every remaining transfer and every connection.
-  func close() {
-    whenDone = nil
-    submit(.cleanUp)
-  }
-
-  private func submit(_ action: Action) {
-    guard !isClosed else { return }
-    if isInside { actions.append(action) } else { perform(action) }
-  }
-
-  private func perform(_ action: Action) {
-    switch action {
-    case .add(let transfer):
+    // libcurl does not know of this failure.
+    transfer.whenHopeless = { [unowned self, unowned transfer] in
+      actions.append { [self, transfer] in conclude(transfer, CURLE_COULDNT_CONNECT) }
+    }
+    submit { [self] in
       guard !transfer.call.isEnded else { return easies.giveBack(transfer.easy) }
       transfers[transfer.easy.handle] = transfer
       enter {
         let result = curl_multi_add_handle(handle, transfer.easy.handle)
         precondition(result == CURLM_OK, "no memory left for a transfer of libcurl")
       }
-    case .remove(let transfer): detach(transfer)
-    case .resume(let transfer):
+    }
+    return transfer
+  }
+
+  /// Ends a transfer without `whenDone`: its connection is closed, or its stream of HTTP/2 reset.
+  func remove(_ transfer: CurlTransfer) { submit { [self] in detach(transfer) } }
+
+  /// Continues a paused transfer.
+  func resume(_ transfer: CurlTransfer) {
+    submit { [self] in
       guard transfers[transfer.easy.handle] === transfer, transfer.resume() else { return }
       // It may deliver waiting bytes at once, and reports their refusal only here.
       enter {
         let result = curl_easy_pause(transfer.easy.handle, CURLPAUSE_CONT)
-        if result != CURLE_OK { actions.append(.conclude(transfer, result)) }
+        if result != CURLE_OK { actions.append { [self] in conclude(transfer, result) } }
       }
-    case .conclude(let transfer, let result): conclude(transfer, result)
-    case .cleanUp: cleanUp()
     }
+  }
+
+  /// Ends libcurl with every remaining transfer and every connection.
+  func close() {
+    whenDone = nil
+    submit { [self] in cleanUp() }
+  }
+
+  private func submit(_ action: @escaping () -> Void) {
+    guard !isClosed else { return }
+    if isInside { actions.append(action) } else { action() }
   }
 
   /// Takes a finished transfer from libcurl; false if there is none.

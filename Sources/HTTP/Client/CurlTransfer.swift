@@ -1,17 +1,18 @@
 import CCurl
-import EventLoop
 import Glibc
 
 /// One request to one URL, and its response so far: the owner of an easy handle's callbacks. Loop-confined.
 final class CurlTransfer {
   /// Bytes of a redirect's body that are read so that the connection can be kept.
   private static let redirectBytes = 65_536
+  /// How long an idle connection is kept.
+  private static let idleSeconds = 60
   private static let redirects: Set<Int> = [301, 302, 303, 307, 308]
 
   let call: HTTPClientCall
   let easy: CurlEasy
   private let configuration: HTTPClientConfiguration
-  private var head: ResponseHead
+  private var headBytes = 0
   private var response: HTTPClientResponse?
   private var received = 0
   /// Whether the response is a redirect to follow.
@@ -28,7 +29,6 @@ final class CurlTransfer {
     self.call = call
     self.easy = easy
     self.configuration = configuration
-    head = ResponseHead(maximumBytes: call.request.maximumHeaderBytes)
     prepare()
   }
 
@@ -55,11 +55,14 @@ final class CurlTransfer {
       easy.set(CURLOPT_CAINFO, file)
       easy.set(CURLOPT_CAPATH, pointer: nil)
     }
-    easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, call.request.connectMilliseconds))
-    easy.set(CURLOPT_MAXAGE_CONN, max(1, (configuration.idleMilliseconds + 999) / 1000))
-    easy.set(CURLOPT_USERAGENT, configuration.userAgent.withoutLineBreaks)
+    easy.set(CURLOPT_CONNECTTIMEOUT_MS, max(1, call.request.timeoutMilliseconds))
+    easy.set(CURLOPT_MAXAGE_CONN, Self.idleSeconds)
+    easy.set(CURLOPT_USERAGENT, "carillon")
     easy.set(CURLOPT_RESOLVE, lines: configuration.pinned)
-    switch call.method {
+    // What `Content-Length` says. libcurl looks at it after HEAD, too, which has no body.
+    let maximum = max(1, call.request.maximumBodyBytes, call.mayRedirect ? Self.redirectBytes : 0)
+    if call.request.method != .head { easy.set(CURLOPT_MAXFILESIZE_LARGE, offset: maximum) }
+    switch call.request.method {
     case .get: easy.set(CURLOPT_HTTPGET, 1)
     case .head: easy.set(CURLOPT_NOBODY, 1)
     case .post(let body):
@@ -97,7 +100,7 @@ final class CurlTransfer {
   private var isOver: Bool { failure != nil || call.isEnded }
 
   private func fail(_ code: HTTPClientError.Code, _ message: String) {
-    if failure == nil { failure = HTTPClientError(code, url, message) }
+    if failure == nil { failure = HTTPClientError(code, message) }
   }
 
   /// Makes the socket for an address, if connections to it are allowed.
@@ -120,31 +123,18 @@ final class CurlTransfer {
 
   private func takeHeader(_ line: UnsafeRawBufferPointer) -> Bool {
     guard !isOver else { return false }
-    guard head.take(line) else {
+    headBytes += line.count
+    guard headBytes <= call.request.maximumHeaderBytes else {
       fail(.headersTooLarge, "\(url.host) answers with more than \(call.request.maximumHeaderBytes) bytes of header fields")
       return false
     }
-    if head.isComplete, response == nil { return begin(head.response) }
-    return true
-  }
-
-  /// Checks the head once; false if its body is too large already.
-  private func begin(_ response: HTTPClientResponse) -> Bool {
+    // An empty line ends the head of an interim response (RFC 9110, section 15.2), that of the response, and a trailer.
+    let isEnd = line.first == UInt8(ascii: "\r") || line.first == UInt8(ascii: "\n")
+    guard isEnd, response == nil, easy.status >= 200 else { return true }
+    let response = HTTPClientResponse(status: HTTPStatus(rawValue: easy.status), headers: easy.headers)
+    isRedirect = call.mayRedirect && Self.redirects.contains(response.status.rawValue) && response.headers["location"] != nil
     self.response = response
-    isRedirect =
-      call.request.maximumRedirects > 0 && Self.redirects.contains(response.status.rawValue) && response.headers["location"] != nil
-    if isRedirect || call.method == .head || response.status.forbidsBody { return true }
-    guard let length = response.headers["content-length"], !length.isEmpty, length.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-      return true
-    }
-    // A number that overflows is too large as well. libcurl would read until the connection ends.
-    if Int(length) ?? .max <= call.request.maximumBodyBytes { return true }
-    failTooLarge()
-    return false
-  }
-
-  private func failTooLarge() {
-    fail(.bodyTooLarge, "\(url.host) answers with a body of more than \(call.request.maximumBodyBytes) bytes")
+    return true
   }
 
   /// Takes a piece of the body. Returns libcurl's result: the number of taken bytes, or a pause.
@@ -162,14 +152,14 @@ final class CurlTransfer {
       return 0
     }
     guard received <= call.request.maximumBodyBytes else {
-      failTooLarge()
+      failure = tooLarge
       return 0
     }
-    guard let handler = call.bodyHandler else {
+    guard let receive = call.receive else {
       self.response?.body.append(contentsOf: bytes)
       return bytes.count
     }
-    switch handler.httpBodyReceived(bytes, of: response) {
+    switch receive(bytes, response) {
     case .more: break
     case .pause: isPaused = true
     case .stop:
@@ -185,14 +175,15 @@ final class CurlTransfer {
     return isPaused
   }
 
-  /// Sets a failure that was found outside the transfer.
-  func failToConnect(_ reason: String) { fail(.connectFailed, "\(url.host) cannot be connected to: \(reason)") }
+  private var tooLarge: HTTPClientError {
+    HTTPClientError(.bodyTooLarge, "\(url.host) answers with a body of more than \(call.request.maximumBodyBytes) bytes")
+  }
 
   // MARK: The end
 
   enum Outcome {
     case response(HTTPClientResponse)
-    case redirect(to: String, HTTPStatus)
+    case redirect(to: String)
     case failure(HTTPClientError)
   }
 
@@ -201,35 +192,33 @@ final class CurlTransfer {
     if let failure { return .failure(failure) }
     guard result == CURLE_OK else { return .failure(error(result)) }
     guard let response else {
-      return .failure(HTTPClientError(.connectionLost, url, "\(url.host) cut the connection in the middle of the header fields"))
+      return .failure(HTTPClientError(.connectionLost, "\(url.host) cut the connection in the middle of the header fields"))
     }
-    if isRedirect, let target = easy.redirectURL { return .redirect(to: target, response.status) }
+    if isRedirect, let target = easy.redirectURL { return .redirect(to: target) }
     return .response(response)
   }
 
   private func error(_ result: CURLcode) -> HTTPClientError {
     let host = url.host
     switch result {
-    case CURLE_COULDNT_RESOLVE_HOST: return HTTPClientError(.unresolved, url, "\(host) has no address")
-    case CURLE_COULDNT_CONNECT: return HTTPClientError(.connectFailed, url, "\(host) cannot be connected to: \(detail)")
-    case CURLE_OPERATION_TIMEDOUT:
-      return HTTPClientError(
-        .timedOut, url,
-        "no connection to \(host) came about within \(ReadableText.duration(milliseconds: Int64(call.request.connectMilliseconds)))")
+    case CURLE_COULDNT_RESOLVE_HOST: return HTTPClientError(.unresolved, "\(host) has no address")
+    case CURLE_COULDNT_CONNECT: return HTTPClientError(.connectFailed, "\(host) cannot be connected to: \(detail)")
+    case CURLE_FILESIZE_EXCEEDED: return tooLarge
+    case CURLE_OPERATION_TIMEDOUT: return call.timeout
     case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
       CURLE_SSL_CLIENTCERT, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_USE_SSL_FAILED:
-      return HTTPClientError(.tlsFailed, url, "no TLS connection to \(host) came about: \(detail)")
-    case CURLE_PARTIAL_FILE: return HTTPClientError(.truncated, url, "\(host) cut the connection in the middle of the body")
+      return HTTPClientError(.tlsFailed, "no TLS connection to \(host) came about: \(detail)")
+    case CURLE_PARTIAL_FILE: return HTTPClientError(.truncated, "\(host) cut the connection in the middle of the body")
     case CURLE_GOT_NOTHING, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_HTTP2, CURLE_HTTP2_STREAM:
       // This includes an invalid chunk.
-      guard response == nil else { return HTTPClientError(.truncated, url, "the body from \(host) broke off") }
-      return HTTPClientError(.connectionLost, url, "the connection to \(host) broke before the response")
+      guard response == nil else { return HTTPClientError(.truncated, "the body from \(host) broke off") }
+      return HTTPClientError(.connectionLost, "the connection to \(host) broke before the response")
     case CURLE_OUT_OF_MEMORY where response == nil:
       // libcurl's own limit for one line, 100 KB.
-      return HTTPClientError(.headersTooLarge, url, "\(host) answers with a header field of more than 100 KB")
+      return HTTPClientError(.headersTooLarge, "\(host) answers with a header field of more than 100 KB")
     default:
       let reason = String(cString: curl_easy_strerror(result))
-      return HTTPClientError(.protocolError, url, "\(host) does not answer as an HTTP server: \(reason)")
+      return HTTPClientError(.protocolError, "\(host) does not answer as an HTTP server: \(reason)")
     }
   }
 

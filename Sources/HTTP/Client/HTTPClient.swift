@@ -26,27 +26,32 @@ public final class HTTPClient {
   /// The requests that have not ended, with the waiting ones.
   public var inFlight: Int { calls.count }
 
+  /// Takes a piece of a response's body, which is valid only during the call. Called on the loop, never for a redirect that is followed.
+  ///
+  /// The response has status and header fields, always the same for one request.
+  public typealias BodyReceiver = (_ bytes: UnsafeRawBufferPointer, _ response: HTTPClientResponse) -> HTTPBodyDemand
+
   /// Sends a request.
   ///
   /// - Parameters:
-  ///   - bodyHandler: gets the response's body instead of the response; held until the end.
+  ///   - receive: gets the response's body instead of the response; held until the end.
   ///   - completion: called on the loop, once and never inside this call, with the response of any status, or the failure.
   /// - Throws: immediate failures: `invalidURL`, `invalidHeader`, `schemeRefused`, `hostRefused`, `tooMany`, or after `close` `canceled`.
   ///   Then the completion is not called.
   @discardableResult
   public func send(
-    _ request: HTTPClientRequest, to bodyHandler: (any HTTPBodyHandler)? = nil,
+    _ request: HTTPClientRequest, to receive: BodyReceiver? = nil,
     completion: @escaping (Result<HTTPClientResponse, HTTPClientError>) -> Void
   ) throws(HTTPClientError) -> HTTPClientCall {
     loop.preconditionOnLoop()
     let url = try configuration.admit(request.url)
     try request.checkHeaders()
-    guard multi != nil else { throw HTTPClientError(.canceled, url, "the client is closed") }
+    guard multi != nil else { throw HTTPClientError(.canceled, "the client is closed") }
     guard calls.count < configuration.maximumInFlight else {
-      throw HTTPClientError(.tooMany, url, "there are \(configuration.maximumInFlight) requests in flight, and the client takes no more")
+      throw HTTPClientError(.tooMany, "there are \(configuration.maximumInFlight) requests in flight, and the client takes no more")
     }
     lastNumber += 1
-    let call = HTTPClientCall(lastNumber, self, request, url, bodyHandler, completion)
+    let call = HTTPClientCall(lastNumber, self, request, url, receive, completion)
     calls[call.number] = call
     queue.add(call.number, of: url.origin)
     startNext()
@@ -78,15 +83,15 @@ public final class HTTPClient {
     switch outcome {
     case .response(let response): end(call, .success(response))
     case .failure(let error): end(call, .failure(error))
-    case .redirect(let url, let status): follow(call, to: url, status)
+    case .redirect(let url): follow(call, to: url)
     }
   }
 
-  private func follow(_ call: HTTPClientCall, to text: String, _ status: HTTPStatus) {
+  private func follow(_ call: HTTPClientCall, to text: String) {
     queue.end(call.url.origin)
     call.phase = .waiting
     do throws(HTTPClientError) {
-      try call.redirect(to: text, status, configuration)
+      try call.redirect(to: text, configuration)
       queue.add(call.number, of: call.url.origin)
       startNext()
     } catch { end(call, .failure(error)) }

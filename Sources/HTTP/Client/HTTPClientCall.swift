@@ -14,7 +14,8 @@ public final class HTTPClientCall {
   /// Held until the end, so that a client lives while it has requests.
   private var client: HTTPClient?
   let request: HTTPClientRequest
-  private(set) var bodyHandler: (any HTTPBodyHandler)?
+  /// Gets the response's body; nil if that becomes a part of the response.
+  private(set) var receive: HTTPClient.BodyReceiver?
   private var completion: ((Result<HTTPClientResponse, HTTPClientError>) -> Void)?
   private let deadline: Timer
   var phase = Phase.waiting
@@ -22,26 +23,22 @@ public final class HTTPClientCall {
 
   // The parts that the present hop sends. After a redirect they differ from the request's.
   private(set) var url: HTTPURL
-  private(set) var method: HTTPClientRequest.Method
   private(set) var headers: [(name: String, value: String)]
   private var redirects = 0
 
   init(
-    _ number: Int, _ client: HTTPClient, _ request: HTTPClientRequest, _ url: HTTPURL, _ bodyHandler: (any HTTPBodyHandler)?,
+    _ number: Int, _ client: HTTPClient, _ request: HTTPClientRequest, _ url: HTTPURL, _ receive: HTTPClient.BodyReceiver?,
     _ completion: @escaping (Result<HTTPClientResponse, HTTPClientError>) -> Void
   ) {
     self.number = number
     self.client = client
     self.request = request
     self.url = url
-    self.bodyHandler = bodyHandler
+    self.receive = receive
     self.completion = completion
-    method = request.method
     headers = request.headers
     deadline = Timer(on: client.loop)
-    deadline.handler = { [unowned self] in
-      end(.timedOut, "\(self.url.host) has not answered within \(ReadableText.duration(milliseconds: Int64(request.timeoutMilliseconds)))")
-    }
+    deadline.handler = { [unowned self] in self.client?.end(self, .failure(timeout)) }
     deadline.start(after: max(1, request.timeoutMilliseconds))
   }
 
@@ -49,36 +46,32 @@ public final class HTTPClientCall {
 
   /// Stops the request, unless it has ended. Its connection is closed, and its completion gets `canceled` before this returns.
   public func cancel() {
-    end(.canceled, "the request to \(url.host) was canceled")
+    client?.end(self, .failure(HTTPClientError(.canceled, "the request to \(url.host) was canceled")))
   }
 
-  private func end(_ code: HTTPClientError.Code, _ message: String) {
-    client?.end(self, .failure(HTTPClientError(code, url, message)))
+  /// The failure of a request whose time is over.
+  var timeout: HTTPClientError {
+    let patience = ReadableText.duration(milliseconds: Int64(request.timeoutMilliseconds))
+    return HTTPClientError(.timedOut, "\(url.host) has not answered within \(patience)")
   }
 
-  /// Continues after the body's handler has returned `pause`.
+  /// Continues after the body's receiver has returned `pause`.
   public func resumeBody() {
     if case .running(let transfer) = phase { client?.resume(transfer) }
   }
 
+  /// Whether its redirects are followed.
+  var mayRedirect: Bool { request.maximumRedirects > 0 && request.method == .get }
+
   /// Sets the URL of a redirect, and removes everything that must not be sent there (RFC 9110, section 15.4).
-  func redirect(to text: String, _ status: HTTPStatus, _ configuration: HTTPClientConfiguration) throws(HTTPClientError) {
-    let maximum = min(request.maximumRedirects, HTTPClientRequest.redirectsAtMost)
+  func redirect(to text: String, _ configuration: HTTPClientConfiguration) throws(HTTPClientError) {
+    let maximum = request.maximumRedirects
     guard redirects < maximum else {
-      throw HTTPClientError(.tooManyRedirects, url, "\(url.host) redirects once more than the \(maximum) times that are allowed")
+      throw HTTPClientError(.tooManyRedirects, "\(url.host) redirects once more than the \(maximum) times that are allowed")
     }
     redirects += 1
     let next = try configuration.admit(text, from: url)
-    if case .post = method, (301...303).contains(status.rawValue) {
-      method = .get
-      headers.removeAll { $0.name.lowercased().hasPrefix("content-") }
-    }
-    if next.origin != url.origin {
-      if case .post = method {
-        throw HTTPClientError(.hostRefused, url, "\(url.host) redirects a POST to \(next.origin), and a body goes to one origin only")
-      }
-      headers = HTTPClientRequest.carried(headers)
-    }
+    if next.origin != url.origin { headers.removeAll { $0.name.lowercased() != "accept" } }
     url = next
   }
 
@@ -86,7 +79,7 @@ public final class HTTPClientCall {
   func finish(_ result: Result<HTTPClientResponse, HTTPClientError>) {
     phase = .ended
     deadline.close()
-    bodyHandler = nil
+    receive = nil
     client = nil
     let completion = completion
     self.completion = nil

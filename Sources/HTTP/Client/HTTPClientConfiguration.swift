@@ -12,12 +12,8 @@ public struct HTTPClientConfiguration: Sendable {
   public var maximumConnectionsPerHost = 32
   /// The most requests, with those that wait for their turn. One more fails with `tooMany`.
   public var maximumInFlight = 4096
-  /// How long an idle connection is kept, in milliseconds; rounded up to seconds.
-  public var idleMilliseconds = 60_000
   /// A PEM file with the trusted certificates; nil for those that the system trusts.
   public var certificateFile: String?
-  /// The value of `User-Agent`.
-  public var userAgent = "carillon"
   /// Names whose addresses are not looked up, in libcurl's form: `HOST:PORT:ADDRESS,ADDRESS`. The rules for addresses apply to them too.
   public var pinned: [String] = []
 
@@ -36,7 +32,7 @@ public struct HTTPClientConfiguration: Sendable {
 
   private func check(host: String) throws(HTTPClientError) {
     guard let kind = addresses.refusal(ofHost: host) else { return }
-    throw HTTPClientError(.addressRefused, host: host, "\(host) must not be connected to (\(kind))")
+    throw HTTPClientError(.addressRefused, "\(host) must not be connected to (\(kind))")
   }
 
   /// Reads a URL and judges it.
@@ -47,16 +43,16 @@ public struct HTTPClientConfiguration: Sendable {
     let url: HTTPURL
     do throws(HTTPTextFailure) { url = try HTTPURL(text) } catch {
       let reason = "\(from.map { "\($0.host) redirects: " } ?? "")the URL cannot be used: \(error)"
-      throw HTTPClientError(error.isOfScheme ? .schemeRefused : .invalidURL, host: from?.host, reason)
+      throw HTTPClientError(error.isOfScheme ? .schemeRefused : .invalidURL, reason)
     }
     guard schemes.contains(url.scheme) else {
       let allowed = schemes.map(\.rawValue).sorted().joined(separator: ", ")
-      throw HTTPClientError(.schemeRefused, url, "\(url.origin)\(via) has a scheme that is not allowed: write \(allowed)")
+      throw HTTPClientError(.schemeRefused, "\(url.origin)\(via) has a scheme that is not allowed: write \(allowed)")
     }
     if from?.scheme == .https, url.scheme == .http {
-      throw HTTPClientError(.schemeRefused, url, "\(url.origin)\(via) would leave https for http")
+      throw HTTPClientError(.schemeRefused, "\(url.origin)\(via) would leave https for http")
     }
-    guard hosts.admits(url) else { throw HTTPClientError(.hostRefused, url, "\(url.origin)\(via) is not among the allowed hosts") }
+    guard hosts.admits(url) else { throw HTTPClientError(.hostRefused, "\(url.origin)\(via) is not among the allowed hosts") }
     return url
   }
 }

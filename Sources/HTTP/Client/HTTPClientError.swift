@@ -42,18 +42,10 @@ public struct HTTPClientError: Error, Sendable, Hashable, CustomStringConvertibl
 
   /// The kind of failure.
   public var code: Code
-  /// The host; nil if the URL could not be read.
-  public var host: String?
   /// The reason in one line. It has the host and the rule, but never a query, a header field's value or a body.
   public var message: String
 
-  init(_ code: Code, host: String?, _ message: String) {
-    self.code = code
-    self.host = host
-    self.message = message
-  }
-
-  init(_ code: Code, _ url: HTTPURL, _ message: String) { self.init(code, host: url.host, message) }
+  init(_ code: Code, _ message: String) { (self.code, self.message) = (code, message) }
 
   /// Whether the same request may succeed later without a change by the user.
   public var isRetriable: Bool {

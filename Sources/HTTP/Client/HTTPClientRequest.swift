@@ -10,9 +10,6 @@ public struct HTTPClientRequest: Sendable {
     case post(body: [UInt8])
   }
 
-  /// The most redirects that a request can allow.
-  public static let redirectsAtMost = 5
-
   /// The method.
   public var method: Method
   /// `https://HOST[:PORT][/PATH][?QUERY]`.
@@ -21,17 +18,14 @@ public struct HTTPClientRequest: Sendable {
   public var headers: [(name: String, value: String)]
   /// The limit for everything, in milliseconds: from the call, with its wait for a turn and all redirects, to the body's end.
   public var timeoutMilliseconds = 10_000
-  /// The limit for a name's lookup, the connection and TLS, in milliseconds.
-  public var connectMilliseconds = 5_000
   /// The most bytes of the response's body; beyond it `bodyTooLarge`, whatever `Content-Length` is.
   public var maximumBodyBytes = 1_048_576
   /// The most bytes of the response's header fields, with interim responses and trailers; beyond it `headersTooLarge`.
   public var maximumHeaderBytes = 16_384
-  /// The most redirects that are followed, 0 to 5. With 0 a redirect is a response like any other; otherwise one more is
+  /// The most redirects of a GET that are followed. With 0, and for a POST, a redirect is a response like any other; otherwise one more is
   /// `tooManyRedirects`.
   ///
-  /// Each is judged like the first URL. Another origin gets only the header fields `Accept`, `Accept-Language` and `User-Agent`, and never
-  /// the body: there a redirect that keeps the method of a POST (307, 308) fails with `hostRefused`.
+  /// Each is judged like the first URL. Another origin gets only the header field `Accept`.
   public var maximumRedirects = 0
 
   /// Makes a request with the default limits.
@@ -48,19 +42,12 @@ extension HTTPClientRequest {
     "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy-authorization", "proxy-connection", "te",
     "trailer", "transfer-encoding", "upgrade",
   ]
-  /// The fields that another origin may know.
-  private static let carried: Set<String> = ["accept", "accept-language", "user-agent"]
-
-  /// The header fields that another origin may see.
-  static func carried(_ headers: [(name: String, value: String)]) -> [(name: String, value: String)] {
-    headers.filter { carried.contains($0.name.lowercased()) }
-  }
 
   /// Throws if a header field would arrive changed, or as two.
   func checkHeaders() throws(HTTPClientError) {
     for (index, header) in headers.enumerated() {
       func failure(_ reason: String) -> HTTPClientError {
-        HTTPClientError(.invalidHeader, host: nil, "header field \(index + 1) \(reason)")
+        HTTPClientError(.invalidHeader, "header field \(index + 1) \(reason)")
       }
       guard !header.name.isEmpty, header.name.utf8.allSatisfy({ Self.isTokenByte($0) }) else {
         throw failure("has a name that is no token (RFC 9110, section 5.6.2)")

@@ -21,7 +21,7 @@ public final class HTTPPulledBody {
     of request: HTTPClientRequest, from client: HTTPClient, accepts: @escaping (UnsafeRawBufferPointer, HTTPClientResponse) -> Bool
   ) throws(HTTPClientError) {
     self.accepts = accepts
-    call = try client.send(request, to: self) { [self] result in
+    call = try client.send(request, to: { [self] in take($0, of: $1) }) { [self] result in
       self.result = result
       self.accepts = nil
       wake()
@@ -56,11 +56,9 @@ public final class HTTPPulledBody {
     reader?.resume()
     reader = nil
   }
-}
 
-extension HTTPPulledBody: HTTPBodyHandler {
   /// Takes a piece from the client.
-  public func httpBodyReceived(_ bytes: UnsafeRawBufferPointer, of response: HTTPClientResponse) -> HTTPBodyDemand {
+  func take(_ bytes: UnsafeRawBufferPointer, of response: HTTPClientResponse) -> HTTPBodyDemand {
     guard accepts?(bytes, response) == true else { return .stop }
     waiting += bytes
     wake()

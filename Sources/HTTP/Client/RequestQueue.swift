@@ -4,17 +4,15 @@
 /// with waiting requests take turns. A value of numbers.
 struct RequestQueue {
   private struct Origin {
+    let name: String
     var active = 0
     var waiting: [Int] = []
-    /// Whether it is in `turns`.
-    var isListed = false
   }
 
   private let maximum: Int
   private let maximumPerOrigin: Int
-  private var origins: [String: Origin] = [:]
-  /// Origins with a request that may begin as soon as the total allows it.
-  private var turns: [String] = []
+  /// Those with requests. The one that began a request last is the last.
+  private var origins: [Origin] = []
   private(set) var active = 0
 
   init(maximum: Int, maximumPerOrigin: Int) {
@@ -23,55 +21,33 @@ struct RequestQueue {
   }
 
   /// Puts a request in line; ask `next` afterwards.
-  mutating func add(_ number: Int, of origin: String) {
-    origins[origin, default: Origin()].waiting.append(number)
-    list(origin)
-  }
+  mutating func add(_ number: Int, of origin: String) { change(origin) { $0.waiting.append(number) } }
 
   /// Removes a waiting request from the line.
-  mutating func withdraw(_ number: Int, of origin: String) {
-    guard let index = origins[origin]?.waiting.firstIndex(of: number) else { return }
-    origins[origin]?.waiting.remove(at: index)
-    forget(origin)
-  }
+  mutating func withdraw(_ number: Int, of origin: String) { change(origin) { $0.waiting.removeAll { $0 == number } } }
 
   /// A request that had begun has ended; ask `next` afterwards.
   mutating func end(_ origin: String) {
     active -= 1
-    origins[origin]?.active -= 1
-    list(origin)
-    forget(origin)
+    change(origin) { $0.active -= 1 }
   }
 
   /// The next request that may begin; it counts as begun from now on. Nil if none may.
   mutating func next() -> Int? {
-    while active < maximum, !turns.isEmpty {
-      let name = turns.removeFirst()
-      guard var origin = origins[name] else { continue }
-      origin.isListed = false
-      guard origin.active < maximumPerOrigin, !origin.waiting.isEmpty else {
-        origins[name] = origin
-        forget(name)
-        continue
-      }
-      let number = origin.waiting.removeFirst()
-      origin.active += 1
-      active += 1
-      origins[name] = origin
-      list(name)
-      return number
-    }
-    return nil
+    let wanted = origins.firstIndex { $0.active < maximumPerOrigin && !$0.waiting.isEmpty }
+    guard active < maximum, let wanted else { return nil }
+    var origin = origins.remove(at: wanted)
+    let number = origin.waiting.removeFirst()
+    origin.active += 1
+    active += 1
+    origins.append(origin)
+    return number
   }
 
-  private mutating func list(_ name: String) {
-    guard let origin = origins[name], !origin.isListed, !origin.waiting.isEmpty, origin.active < maximumPerOrigin else { return }
-    origins[name]?.isListed = true
-    turns.append(name)
-  }
-
-  private mutating func forget(_ name: String) {
-    guard let origin = origins[name], origin.active == 0, origin.waiting.isEmpty, !origin.isListed else { return }
-    origins[name] = nil
+  private mutating func change(_ name: String, _ body: (inout Origin) -> Void) {
+    let index = origins.firstIndex { $0.name == name } ?? origins.count
+    if index == origins.count { origins.append(Origin(name: name)) }
+    body(&origins[index])
+    if origins[index].active == 0, origins[index].waiting.isEmpty { origins.remove(at: index) }
   }
 }

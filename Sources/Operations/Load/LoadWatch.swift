@@ -108,7 +108,7 @@ actor LoadWatch: LoopActor {
     do {
       let client = try client(for: url)
       var request = HTTPClientRequest(.get, try HTTPURL(url).root + "metrics")
-      (request.timeoutMilliseconds, request.connectMilliseconds) = (Self.answerMilliseconds, Self.answerMilliseconds)
+      request.timeoutMilliseconds = Self.answerMilliseconds
       request.maximumBodyBytes = Self.maximumBytes
       let response = try await client.send(request)
       guard response.status == .ok, let reading = response.body.withUnsafeBytes({ WorkerReading(metrics: $0) }) else {
