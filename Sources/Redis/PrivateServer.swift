@@ -4,7 +4,7 @@ import Glibc
 
 /// A private `redis-server` as a child process, for a cluster on one machine and for tests.
 ///
-/// It has no persistence. Its temporary folder is removed with it, or after a kill by the next server. It listens on a Unix socket or a
+/// It has no persistence. Its temporary folder is removed with it, and stays after a kill of the process. It listens on a Unix socket or a
 /// free port of the loopback interface, optionally with a password. It ends with its loop or its parent if the system supports that
 /// (`setpriv`), else by `stop`.
 public actor PrivateServer: LoopActor {
@@ -31,7 +31,9 @@ public actor PrivateServer: LoopActor {
     var child: ChildProcess?
     var exit: ChildExit?
     var connection: RedisConnection?
-    var waiting: [CheckedContinuation<Void, Never>] = []
+    let ended: LoopWaiters
+
+    init(on loop: EventLoop) { ended = LoopWaiters(on: loop) }
   }
 
   private init(_ loop: EventLoop, _ program: String, _ address: RedisAddress, _ folder: TemporaryFolder, _ settings: [String]) {
@@ -88,7 +90,7 @@ public actor PrivateServer: LoopActor {
   /// Starts the process again after `kill` at the same address, and waits until it takes commands.
   public func launch(deadlineMilliseconds: Int = 10000) async throws(RedisError) {
     guard run == nil else { return }
-    let run = Run()
+    let run = Run(on: loop)
     do {
       run.child = try spawn(run)
     } catch {
@@ -132,10 +134,7 @@ public actor PrivateServer: LoopActor {
   public func kill() async {
     guard let run else { return }
     run.child?.kill(SIGKILL)
-    await withCheckedContinuation { continuation in
-      // Checked here, since other tasks may run between a check and an await.
-      if run.exit == nil { run.waiting.append(continuation) } else { continuation.resume() }
-    }
+    await run.ended.wait { run.exit != nil }
     self.run = nil
   }
 
@@ -173,8 +172,7 @@ public actor PrivateServer: LoopActor {
     ) { exit in
       run.exit = exit
       run.connection?.close()
-      for continuation in run.waiting { continuation.resume() }
-      run.waiting = []
+      run.ended.look()
     }
   }
 

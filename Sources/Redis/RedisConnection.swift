@@ -43,7 +43,7 @@ public final class RedisConnection {
   private var turnEnd: TurnEnd?
   private var isSweeping = false
   private var isFlushArmed = false
-  private var upWaiters = UpWaiters()
+  private let upWaiters: LoopWaiters
 
   /// How much is shown of what the server says before it closes, in characters.
   private static let longestRefusal = 300
@@ -54,6 +54,7 @@ public final class RedisConnection {
     self.loop = loop
     self.configuration = configuration
     cycle = ConnectionCycle(configuration.backoff)
+    upWaiters = LoopWaiters(on: loop)
   }
 
   /// Begins to connect. `onUp` and `onAttemptFailed` report the outcome.
@@ -91,13 +92,13 @@ public final class RedisConnection {
   public func close() {
     loop.preconditionOnLoop()
     guard cycle.close() else { return }
-    let error = RedisError(.closed, "the connection to Redis was closed", maybeExecuted: true)
+    let error = RedisError(.closed, "the connection to Redis was closed")
     for timer in [attemptTimer, sweepTimer, flushTimer] { timer?.close() }
     (attemptTimer, sweepTimer, flushTimer) = (nil, nil, nil)
     turnEnd?.close()
     turnEnd = nil
     dropConnection(failingCallsWith: { _ in error })
-    upWaiters.finish(.failure(error))
+    upWaiters.look()
     (onUp, onDown, onAttemptFailed, onError) = (nil, nil, nil, nil)
   }
 
@@ -110,12 +111,12 @@ public final class RedisConnection {
     case .greet: greet()
     case .announceUp:
       attemptTimer?.stop()
-      upWaiters.finish(.success(()))
+      upWaiters.look()
       onUp?()
     case .retry(let milliseconds, let wasUp):
       attemptTimer?.start(after: milliseconds)
       guard let cause = cycle.cause else { return }
-      if !cause.isRetriable { upWaiters.finish(.failure(cause)) }
+      upWaiters.look()
       onError?(cause)
       if wasUp { onDown?(cause) } else { onAttemptFailed?(cause, milliseconds) }
     }
@@ -391,8 +392,8 @@ public final class RedisConnection {
     let action = cycle.failed(error, now: now)
     guard action != .nothing else { return }
     if wasUp { epoch += 1 }
-    let lost = RedisError(.connectionLost, "the connection to Redis was lost: \(error.message)", maybeExecuted: true)
-    let late = RedisError(.timedOut, error.message, maybeExecuted: true)
+    let lost = RedisError(.connectionLost, "the connection to Redis was lost: \(error.message)")
+    let late = RedisError(.timedOut, error.message)
     dropConnection { error.code == .timedOut && $0.deadline <= now ? late : lost }
     // A handler may have closed the connection.
     if cycle.phase == .waiting { perform(action) }
@@ -427,20 +428,14 @@ public final class RedisConnection {
   /// - Throws: the cause of the last failure, or `timedOut`, if that takes too long; `closed`; at once an error that waiting cannot help,
   ///   such as `authenticationFailed`, though attempts continue.
   public func waitUntilUp(withinMilliseconds milliseconds: Int) async throws(RedisError) {
-    let result: Result<Void, RedisError> = await withCheckedContinuation { continuation in
-      loop.preconditionOnLoop()
-      // Checked here, since other tasks may run between a check and an await.
-      if isUp { return continuation.resume(returning: .success(())) }
-      if cycle.phase == .closed {
-        return continuation.resume(returning: .failure(RedisError(.closed, "the connection to Redis was closed")))
-      }
-      upWaiters.add(on: loop, milliseconds, continuation) { [unowned self] in
-        self.cycle.cause
-          ?? RedisError(
-            .timedOut, "no connection to \(self.configuration.address) within \(ReadableText.duration(milliseconds: Int64(milliseconds)))")
-      }
+    loop.preconditionOnLoop()
+    await upWaiters.wait(withinMilliseconds: milliseconds) {
+      isUp || cycle.phase == .closed || cycle.phase == .waiting && cycle.cause?.isRetriable == false
     }
-    try result.get()
+    if isUp { return }
+    if cycle.phase == .closed { throw RedisError(.closed, "the connection to Redis was closed") }
+    let patience = ReadableText.duration(milliseconds: Int64(milliseconds))
+    throw cycle.cause ?? RedisError(.timedOut, "no connection to \(configuration.address) within \(patience)")
   }
 }
 

@@ -67,14 +67,11 @@ public struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
   public var code: Code
   /// What happened and what to do; never a password.
   public var message: String
-  /// Whether the server may have executed the call although no reply came.
-  public var maybeExecuted: Bool
 
   /// An error of its parts.
-  public init(_ code: Code, _ message: String, maybeExecuted: Bool = false) {
+  public init(_ code: Code, _ message: String) {
     self.code = code
     self.message = message
-    self.maybeExecuted = maybeExecuted
   }
 
   /// Whether the same may succeed later without a change by the user.
