@@ -107,8 +107,9 @@ let package = Package(
     sample("RedGreenNotifications", ["DeviceTerminal", "DeviceClient", "EventLoop", "Notifications"]),
 
     .target(name: "ThreadsLeft", path: "Tests/ThreadsLeft"),
+    .target(name: "BrokerFaults", dependencies: ["CRdKafka"], path: "Tests/BrokerFaults"),
     .target(
-      name: "TestSupport", dependencies: ["ThreadsLeft", "EventLoop", "Kafka", "JSON", "HTTP", "Redis", "Notifications"],
+      name: "TestSupport", dependencies: ["ThreadsLeft", "BrokerFaults", "EventLoop", "Kafka", "JSON", "HTTP", "Redis", "Notifications"],
       path: "Tests/TestSupport",
       swiftSettings: settings),
     tests("EventLoopTests", ["EventLoop", "TestSupport"]),

@@ -62,6 +62,11 @@ extension Admin {
     try await ask("describe the cluster") { client, timeout throws(KafkaError) in try Self.describe(client, nil, timeout) }
   }
 
+  /// Whether the cluster is an embedded broker, of this process or of another.
+  ///
+  /// An embedded broker does not create topics by request, find offsets by time, or describe a topic's settings.
+  public func isEmbeddedBroker() async throws(KafkaError) -> Bool { try await describeCluster().isEmbedded }
+
   /// Waits for an answer of any broker.
   public func ping() async throws(KafkaError) {
     try await ask("ask Kafka for an answer") { client, timeout throws(KafkaError) in
@@ -116,50 +121,47 @@ extension Admin {
   public func answers(broker id: Int32) async -> Bool? {
     let operation = "ask broker \(id) for an answer"
     do throws(KafkaError) {
-      return try await call(operation) { client throws(KafkaError) in
-        var resource = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_BROKER, String(id))
-        defer { rd_kafka_ConfigResource_destroy(resource) }
-        // One setting is the smallest answer.
-        rd_kafka_ConfigResource_set_config(resource, "broker.id", "")
-        return try Self.request(
-          client, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, operation, 3_000,
-          send: { queue, options in rd_kafka_DescribeConfigs(client, &resource, 1, options, queue) },
-          take: { event -> Bool? in
-            var count = 0
-            let resources = rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &count)
-            return rd_kafka_ConfigResource_error(resources?[0]) == RD_KAFKA_RESP_ERR_NO_ERROR ? true : nil
-          })
+      // One setting is the smallest answer.
+      _ = try await call(operation) { client throws(KafkaError) in
+        try Self.settings(RD_KAFKA_RESOURCE_BROKER, String(id), only: "broker.id", operation, client, 3_000)
       }
+      return true
     } catch {
       return [.clusterNotAuthorized, .topicNotAuthorized, .unsupported].contains(error.code) ? nil : false
     }
   }
 
   private func settings(_ kind: rd_kafka_ResourceType_t, _ name: String, _ operation: String) async throws(KafkaError) -> [String: String] {
-    try await ask(operation) { client, timeout throws(KafkaError) in
-      var resource = rd_kafka_ConfigResource_new(kind, name)
-      defer { rd_kafka_ConfigResource_destroy(resource) }
-      return try Self.request(
-        client, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, operation, timeout,
-        send: { queue, options in rd_kafka_DescribeConfigs(client, &resource, 1, options, queue) },
-        take: { event throws(KafkaError) in
-          var settings: [String: String] = [:]
-          var count = 0
-          let resources = rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &count)
-          for place in 0..<count {
-            try check(rd_kafka_ConfigResource_error(resources?[place]), operation)
-            var entries = 0
-            let list = rd_kafka_ConfigResource_configs(resources?[place], &entries)
-            for entry in 0..<entries {
-              guard let name = rd_kafka_ConfigEntry_name(list?[entry]), let value = rd_kafka_ConfigEntry_value(list?[entry]) else {
-                continue
-              }
-              settings[String(cString: name)] = String(cString: value)
+    try await ask(operation) { client, timeout throws(KafkaError) in try Self.settings(kind, name, operation, client, timeout) }
+  }
+
+  private static func settings(
+    _ kind: rd_kafka_ResourceType_t, _ name: String, only setting: String? = nil, _ operation: String, _ client: OpaquePointer,
+    _ timeout: Int32
+  ) throws(KafkaError) -> [String: String] {
+    var resource = rd_kafka_ConfigResource_new(kind, name)
+    defer { rd_kafka_ConfigResource_destroy(resource) }
+    if let setting { rd_kafka_ConfigResource_set_config(resource, setting, "") }
+    return try request(
+      client, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, operation, timeout,
+      send: { queue, options in rd_kafka_DescribeConfigs(client, &resource, 1, options, queue) },
+      take: { event throws(KafkaError) in
+        var settings: [String: String] = [:]
+        var count = 0
+        let resources = rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &count)
+        for place in 0..<count {
+          try check(rd_kafka_ConfigResource_error(resources?[place]), operation)
+          var entries = 0
+          let list = rd_kafka_ConfigResource_configs(resources?[place], &entries)
+          for entry in 0..<entries {
+            guard let name = rd_kafka_ConfigEntry_name(list?[entry]), let value = rd_kafka_ConfigEntry_value(list?[entry]) else {
+              continue
             }
+            settings[String(cString: name)] = String(cString: value)
           }
-          return settings
-        })
-    }
+        }
+        return settings
+      })
   }
 
   /// Describes all topics or one. With the broker's setting for it, asking for one creates it.

@@ -17,8 +17,6 @@ public final class Admin: Sendable {
   ///
   /// - Throws: an error that names the property if the configuration is wrong.
   public init(_ configuration: KafkaConfiguration, timeoutMilliseconds: Int32 = Admin.standardMilliseconds) throws(KafkaError) {
-    var configuration = configuration
-    configuration.statisticsIntervalMilliseconds = 0
     self.configuration = configuration
     let object = try configuration.object(defaults: ["socket.nagle.disable": "true"], forConsumer: false)
     try object.leaveOutLog()

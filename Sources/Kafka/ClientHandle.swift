@@ -133,7 +133,7 @@ final class ClientHandle: @unchecked Sendable {
     defer { rd_kafka_queue_destroy(queue) }
     var refusal: KafkaError?
     while let event = rd_kafka_queue_poll(queue, 0) {
-      dispatch(event, log: nil, statistics: nil) { error in
+      dispatch(event, log: nil) { error in
         // For librdkafka an alert after the handshake, which a missing certificate gets, is a connection that broke.
         let isAlert = error.code == .transport && error.message.contains("SSL alert number")
         guard isAlert || error.code == .authentication || error.code == .tls else { return }
@@ -217,7 +217,8 @@ final class ClientHandle: @unchecked Sendable {
 
   /// Handles an event that every kind of client has: logs, statistics, errors.
   func dispatch(
-    _ event: OpaquePointer, log: ((KafkaLogLine) -> Void)?, statistics: ((UnsafeRawBufferPointer) -> Void)?, failed: (KafkaError) -> Void
+    _ event: OpaquePointer, log: ((KafkaLogLine) -> Void)?, statistics: ((UnsafeRawBufferPointer) -> Void)? = nil,
+    failed: (KafkaError) -> Void
   ) {
     switch rd_kafka_event_type(event) {
     case RD_KAFKA_EVENT_LOG:

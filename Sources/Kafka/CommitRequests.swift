@@ -18,7 +18,7 @@ final class CommitRequests {
   private var sent: [UInt: (offsets: [CommitOffset: TopicPartition], completion: Completion)] = [:]
   private var lastNumber: UInt = 0
   private var retry: Timer?
-  private var whenSettled: CheckedContinuation<Void, Never>?
+  private let answers: LoopWaiters
 
   /// Answers arrive as events on `queue`; the owner passes them to `take`.
   init(
@@ -31,6 +31,7 @@ final class CommitRequests {
     self.mustWait = mustWait
     self.name = name
     self.note = note
+    answers = LoopWaiters(on: loop)
   }
 
   func add(_ offsets: [CommitOffset], _ completion: @escaping Completion) {
@@ -87,23 +88,12 @@ final class CommitRequests {
       if code != RD_KAFKA_RESP_ERR_NO_ERROR { failed[offset] = KafkaError(code, "commit \(name)") }
     }
     completion(failed)
-    if sent.isEmpty { settle() }
+    answers.look()
   }
 
   /// Waits until all sent commits are answered, or until the time is over.
   func settled(withinMilliseconds milliseconds: Int) async {
-    guard !sent.isEmpty else { return }
-    let patience = Timer(on: loop, after: milliseconds) { [self] in settle() }
-    await withCheckedContinuation { continuation in
-      // Other tasks may have run since the check above.
-      if sent.isEmpty { continuation.resume() } else { whenSettled = continuation }
-    }
-    patience.close()
-  }
-
-  private func settle() {
-    whenSettled?.resume()
-    whenSettled = nil
+    await answers.wait(withinMilliseconds: milliseconds) { sent.isEmpty }
   }
 
   /// Fails the commits without an answer.

@@ -70,7 +70,7 @@ public final class Consumer {
   public var onLog: ((KafkaLogLine) -> Void)?
   /// A short text to commit beside the offset of the partition with this index; nil for none.
   public var commitNote: ((_ index: Int) -> String?)?
-  /// Gets librdkafka's statistics as JSON text, at the configured interval. The text is valid only during the call.
+  /// Gets librdkafka's statistics as JSON text (`statistics.interval.ms`). The text is valid only during the call.
   public var onStatistics: ((UnsafeRawBufferPointer) -> Void)?
 
   let client: ClientHandle
@@ -90,7 +90,7 @@ public final class Consumer {
   private let records: OpaquePointer
   private let events: OpaquePointer
   private var queues: [OpaquePointer] { [group, records, events] }
-  private var pipe: WakePipe?
+  private var waker: Waker?
   /// Polls an idle consumer, because librdkafka makes a consumer that does not poll leave its group.
   private var pollTimer: Timer?
   private var scratch: UnsafeMutablePointer<RecordBatch.Entry>
@@ -102,7 +102,7 @@ public final class Consumer {
   /// Whether the brokers are being asked about topics that were made again.
   var isLookingForReplaced = false
   private var commits: CommitRequests?
-  private var afterRevocation: [CheckedContinuation<Void, Never>] = []
+  private let afterRevocation: LoopWaiters
   private let ended = Latch()
 
   /// Makes a consumer that reads nothing yet.
@@ -143,6 +143,7 @@ public final class Consumer {
     self.records = records
     self.events = events
     scratch = .allocate(capacity: max(1, options.recordsPerTurn))
+    afterRevocation = LoopWaiters(on: loop)
     self.handler = handler
     commits = CommitRequests(
       on: loop, client, queue: events, mustWait: { [self] in state == .open && rebalances.isJoining },
@@ -150,11 +151,12 @@ public final class Consumer {
       note: { [self] in commitNote?($0.partition) })
     rd_kafka_set_log_queue(client.pointer, events)
     do {
-      let pipe = try WakePipe(on: loop) { self.serve() }
-      self.pipe = pipe
-      for queue in queues { rd_kafka_queue_io_event_enable(queue, pipe.writeDescriptor, "k", 1) }
-      pipe.wake()
-      pollTimer = Timer(on: loop, after: Self.pollMilliseconds, repeating: Self.pollMilliseconds) { pipe.wake() }
+      let stop = { [queues] in for queue in queues { rd_kafka_queue_cb_event_enable(queue, nil, nil) } }
+      let waker = try Waker(on: loop, stop: stop) { self.serve() }
+      self.waker = waker
+      for queue in queues { rd_kafka_queue_cb_event_enable(queue, { _, waker in Waker.wake(waker) }, waker.pointer) }
+      waker.wake()
+      pollTimer = Timer(on: loop, after: Self.pollMilliseconds, repeating: Self.pollMilliseconds) { waker.wake() }
     } catch {
       abandon()
       throw KafkaError(RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE, "make a consumer", message: "\(error)")
@@ -201,7 +203,7 @@ public final class Consumer {
     loop.preconditionOnLoop()
     guard isHeld else { return }
     isHeld = false
-    pipe?.wake()
+    waker?.wake()
   }
 
   /// Makes librdkafka read partitions and put their records into the queue of records.
@@ -261,7 +263,7 @@ public final class Consumer {
     }
     deliver()
     // librdkafka wakes the loop only if a queue was empty.
-    pipe?.wake()
+    waker?.wake()
   }
 
   @inline(__always)
@@ -365,33 +367,25 @@ public final class Consumer {
 
   private func rebalance() {
     while revoking == nil, state == .open, let change = rebalances.next() {
-      let list = change.partitions.pointer
-      let isCooperative = rd_kafka_rebalance_protocol(client.pointer).map { String(cString: $0) } == "COOPERATIVE"
       if change.isAssignment, options.offersPartitions {
         // The group waits for any answer. Partitions are added when the handler has decided where to begin.
         let none = PartitionList(capacity: 0)
         withExtendedLifetime(none) { report(.of(rd_kafka_incremental_assign(client.pointer, none.pointer), "take partitions")) }
         offer(withCompanions(change).map { partitions.offer($0, client: client.pointer) })
       } else if change.isAssignment {
-        let operation = "take partitions"
         report(
           read(change.partitions.partitions) {
-            isCooperative
-              ? .of(rd_kafka_incremental_assign(client.pointer, list), operation) : .of(rd_kafka_assign(client.pointer, list), operation)
+            .of(rd_kafka_incremental_assign(client.pointer, change.partitions.pointer), "take partitions")
           })
         _ = own(change.partitions.partitions.map { ($0, nil) })
       } else {
-        let operation = "give partitions up"
         let known = withCompanions(change).compactMap { partitions.index(of: $0) }
         for index in known where partitions[index].state == .offered { partitions.withdraw(index) }
         let indexes = known.filter { partitions[$0].state == .owned }
         disown(indexes, isLost: change.isLost) { [self] in
           // An offered partition was never assigned here, and librdkafka refuses a list with such a partition.
           let list = PartitionList(indexes.map { partitions[$0].topicPartition })
-          report(
-            isCooperative
-              ? .of(rd_kafka_incremental_unassign(client.pointer, list.pointer), operation)
-              : .of(rd_kafka_assign(client.pointer, nil), operation))
+          report(.of(rd_kafka_incremental_unassign(client.pointer, list.pointer), "give partitions up"))
         }
       }
     }
@@ -431,9 +425,8 @@ public final class Consumer {
         partitions[index].generation &+= 1
       }
       body()
-      for waiter in afterRevocation { waiter.resume() }
-      afterRevocation = []
-      if !rebalances.isEmpty { pipe?.wake() }
+      afterRevocation.look()
+      if !rebalances.isEmpty { waker?.wake() }
     }
     guard !going.isEmpty, let handler else { return revocation.finish() }
     let deadline = Timer(on: loop, after: min(options.revocationTimeoutMilliseconds, withinMilliseconds)) { revocation.finish() }
@@ -476,12 +469,8 @@ public final class Consumer {
     let ended = ended
     let deadline = Deadline(on: loop, after: milliseconds)
     let patience = Timer(on: loop, after: milliseconds) { ended.open(false) }
-    await withCheckedContinuation { continuation in
-      // Checked here, since other tasks may run between a check and an await.
-      guard let revoking else { return continuation.resume() }
-      if deadline.left < options.revocationTimeoutMilliseconds { revoking.deadline.start(after: deadline.left) }
-      afterRevocation.append(continuation)
-    }
+    if let revoking, deadline.left < options.revocationTimeoutMilliseconds { revoking.deadline.start(after: deadline.left) }
+    await afterRevocation.wait { revoking == nil }
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
       disown(partitions.ownedIndexes, isLost: false, withinMilliseconds: deadline.left) { continuation.resume() }
     }
@@ -505,12 +494,11 @@ public final class Consumer {
     commits?.close()
     commits = nil
     partitions.releaseTopics()
-    for queue in queues { rd_kafka_queue_io_event_enable(queue, -1, nil, 0) }
-    rd_kafka_queue_destroy(events)
     pollTimer?.close()
     pollTimer = nil
-    pipe?.close()
-    pipe = nil
+    waker?.close()
+    waker = nil
+    rd_kafka_queue_destroy(events)
     handler = nil
     let ended = ended
     client.end(leavingGroup: true, discarding: [group, records]) { ended.open($0) }

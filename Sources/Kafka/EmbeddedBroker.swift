@@ -17,24 +17,6 @@ public final class EmbeddedBroker: @unchecked Sendable {
     "fetch.wait.max.ms": "25", "fetch.error.backoff.ms": "50", "session.timeout.ms": "4000", "heartbeat.interval.ms": "300",
   ]
 
-  /// The requests of Kafka's protocol that a test can make fail, by their key.
-  public enum Request: Int16, Sendable {
-    /// Produce.
-    case produce = 0
-    /// Metadata.
-    case metadata = 3
-    /// OffsetCommit.
-    case offsetCommit = 8
-    /// FindCoordinator.
-    case findCoordinator = 10
-    /// JoinGroup.
-    case joinGroup = 11
-    /// Heartbeat.
-    case heartbeat = 12
-    /// SyncGroup.
-    case syncGroup = 14
-  }
-
   /// `HOST:PORT` of each broker.
   public let bootstrapServers: [String]
   private let client: ClientHandle
@@ -72,7 +54,7 @@ public final class EmbeddedBroker: @unchecked Sendable {
 
   /// Creates a topic.
   public func createTopic(_ name: String, partitions: Int32, replication: Int32 = 1) throws(KafkaError) {
-    try whileOpen("create topic \(name)") { rd_kafka_mock_topic_create($0, name, partitions, replication) }
+    try whileOpen("create topic \(name)") { rd_kafka_mock_topic_create($0, name, partitions, replication).rawValue }
   }
 
   /// Stops all brokers. Their records are lost.
@@ -93,11 +75,12 @@ public final class EmbeddedBroker: @unchecked Sendable {
     }
   }
 
-  private func whileOpen(_ operation: String, _ body: (OpaquePointer) -> rd_kafka_resp_err_t) throws(KafkaError) {
+  /// Makes a call of the mock cluster, which answers librdkafka's code of an error; 0 for success.
+  package func whileOpen(_ operation: String, _ body: (OpaquePointer) -> Int32) throws(KafkaError) {
     let code = isOpen.withLock { isOpen in
       guard isOpen else { return RD_KAFKA_RESP_ERR__DESTROY }
       attract()
-      return body(cluster)
+      return rd_kafka_resp_err_t(body(cluster))
     }
     try check(code, operation)
   }
@@ -117,55 +100,9 @@ public final class EmbeddedBroker: @unchecked Sendable {
   ///
   /// By Nagle's algorithm an answer waits until the client's kernel acknowledges the one before, up to 40 ms later. A client that reads
   /// a partition and asks for something else meanwhile would get one batch in that time.
-  private func answerAtOnce() {
+  package func answerAtOnce() {
     LoopbackSocket.sendAtOnce(toClientsOf: Set(bootstrapServers.compactMap(Self.port)))
   }
 
   private static func port(_ server: String) -> UInt16? { server.split(separator: ":").last.flatMap { UInt16($0) } }
-
-  // MARK: Faults
-
-  /// Makes the next requests of this kind fail, one error each. `transport` cuts the connection instead of an answer.
-  ///
-  /// For failing produce requests, set producers to `max.in.flight.requests.per.connection=1`. The broker takes a later batch before the
-  /// failed one, as Kafka does with a producer that it does not know yet. Then records of an idempotent producer may be `unconfirmed`.
-  public func failNext(_ request: Request, with codes: [KafkaError.Code]) throws(KafkaError) {
-    let errors = codes.map { rd_kafka_resp_err_t($0.rawValue) }
-    try whileOpen("fail requests") {
-      rd_kafka_mock_push_request_errors_array($0, request.rawValue, errors.count, errors)
-      return RD_KAFKA_RESP_ERR_NO_ERROR
-    }
-  }
-
-  /// Makes requests of this kind succeed again.
-  public func clearFailures(of request: Request) throws(KafkaError) {
-    try whileOpen("clear failures") {
-      rd_kafka_mock_clear_request_errors($0, request.rawValue)
-      return RD_KAFKA_RESP_ERR_NO_ERROR
-    }
-  }
-
-  /// Cuts the connections of one broker or of all, and refuses new ones.
-  public func takeDown(broker id: Int32 = -1) throws(KafkaError) {
-    // The broker binds its port again to keep it. That fails if a child process has inherited the former listener.
-    try whileOpen("take broker \(id) down") { cluster in ChildProcess.withoutSpawning { rd_kafka_mock_broker_set_down(cluster, id) } }
-  }
-
-  /// Brings all brokers up again.
-  public func bringUp() throws(KafkaError) {
-    try whileOpen("bring the brokers up") { rd_kafka_mock_broker_set_up($0, -1) }
-    answerAtOnce()
-  }
-
-  /// Delays each answer of one broker or of all.
-  public func setRoundTrip(broker id: Int32 = -1, milliseconds: Int32) throws(KafkaError) {
-    try whileOpen("set the round-trip time") { rd_kafka_mock_broker_set_rtt($0, id, milliseconds) }
-  }
-
-  /// Makes a broker the leader of a partition; -1 leaves it without a leader.
-  public func setLeader(of partition: TopicPartition, to broker: Int32) throws(KafkaError) {
-    try whileOpen("set the leader of \(partition)") {
-      rd_kafka_mock_partition_set_leader($0, partition.topic, partition.partition, broker)
-    }
-  }
 }

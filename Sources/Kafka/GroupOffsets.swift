@@ -17,9 +17,7 @@ public final class GroupOffsets: Sendable {
   public init(_ configuration: KafkaConfiguration, group: String, timeoutMilliseconds: Int32 = 10_000) throws(KafkaError) {
     self.group = group
     self.timeoutMilliseconds = timeoutMilliseconds
-    var configuration = configuration.merging(["group.id": group])
-    configuration.statisticsIntervalMilliseconds = 0
-    let object = try configuration.object(defaults: [:], forConsumer: true)
+    let object = try configuration.merging(["group.id": group]).object(defaults: [:], forConsumer: true)
     try object.leaveOutLog()
     client = try ClientHandle(RD_KAFKA_CONSUMER, object, findsRefusals: true)
   }

@@ -9,17 +9,12 @@ public struct KafkaConfiguration: Sendable {
   public var clientID: String
   /// Any of librdkafka's properties by their names. They override the settings of this module.
   public var properties: [String: String]
-  /// The interval of librdkafka's statistics for `onStatistics`, in milliseconds; 0 for never.
-  public var statisticsIntervalMilliseconds: Int
 
   /// Makes a configuration. The first client checks it.
-  public init(
-    bootstrapServers: [String], clientID: String = "carillon", properties: [String: String] = [:], statisticsIntervalMilliseconds: Int = 0
-  ) {
+  public init(bootstrapServers: [String], clientID: String = "carillon", properties: [String: String] = [:]) {
     self.bootstrapServers = bootstrapServers
     self.clientID = clientID
     self.properties = properties
-    self.statisticsIntervalMilliseconds = statisticsIntervalMilliseconds
   }
 
   /// Adds properties, which override those of the same name.
@@ -50,7 +45,6 @@ public struct KafkaConfiguration: Sendable {
     merged["bootstrap.servers"] = bootstrapServers.joined(separator: ",")
     merged["client.id"] = clientID
     merged["log.queue"] = "true"
-    if statisticsIntervalMilliseconds > 0 { merged["statistics.interval.ms"] = String(statisticsIntervalMilliseconds) }
     for (name, value) in properties {
       let belongs = forConsumer || !Self.consumerOnly.contains { name.hasPrefix($0) }
       // The property is set on a temporary object too, so that every client finds a misspelt one.

@@ -7,7 +7,7 @@ extension Producer {
   public static func sendOne(
     on loop: EventLoop, _ configuration: KafkaConfiguration, to partition: TopicPartition, key: [UInt8], value: [UInt8]?
   ) async throws(KafkaError) -> (partition: Int32, offset: Int64) {
-    let producer = try Producer(on: loop, configuration, handler: SilentProducerHandler())
+    let producer = try Producer(on: loop, configuration)
     let answer: Result<(partition: Int32, offset: Int64), KafkaError>
     do throws(KafkaError) {
       answer = .success(

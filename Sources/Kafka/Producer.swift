@@ -63,8 +63,6 @@ public final class Producer {
   public let loop: EventLoop
   /// Gets librdkafka's log.
   public var onLog: ((KafkaLogLine) -> Void)?
-  /// Gets librdkafka's statistics as JSON text, at the configured interval. The text is valid only during the call.
-  public var onStatistics: ((UnsafeRawBufferPointer) -> Void)?
   /// Records that were accepted and not reported yet.
   public private(set) var inFlight = 0
   /// Bytes of their keys and values.
@@ -97,7 +95,7 @@ public final class Producer {
   private let options: Options
   private var handler: (any ProducerHandler)?
   private let events: OpaquePointer
-  private var pipe: WakePipe?
+  private var waker: Waker?
   private var state = State.open
   private let fields: UnsafeMutablePointer<rd_kafka_vu_t>
   private static let fieldCount = 8
@@ -110,7 +108,7 @@ public final class Producer {
   /// Made when a broker refuses a batch as too large.
   private var alone: SingleRecordSender?
   private var lastAwaited: UInt64 = 0
-  private var flushing: [CheckedContinuation<Void, Never>] = []
+  private let flushing: LoopWaiters
   private let ended = Latch()
 
   /// A record that `send` waits for.
@@ -121,10 +119,11 @@ public final class Producer {
 
   /// Makes a producer.
   ///
+  /// - Parameter handler: nil for a producer that is used only by `send`.
   /// - Throws: an error that names the property if the configuration is wrong.
-  public init(on loop: EventLoop, _ configuration: KafkaConfiguration, _ options: Options = Options(), handler: any ProducerHandler)
-    throws(KafkaError)
-  {
+  public init(
+    on loop: EventLoop, _ configuration: KafkaConfiguration, _ options: Options = Options(), handler: (any ProducerHandler)? = nil
+  ) throws(KafkaError) {
     loop.preconditionOnLoop()
     self.loop = loop
     self.configuration = configuration
@@ -145,20 +144,22 @@ public final class Producer {
         "queue.buffering.max.messages": "0",
         "queue.buffering.max.kbytes": "2147483647",
       ], forConsumer: false)
-    rd_kafka_conf_set_events(object.pointer, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_STATS)
+    rd_kafka_conf_set_events(object.pointer, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_ERROR)
     client = try ClientHandle(RD_KAFKA_PRODUCER, object)
     guard let events = rd_kafka_queue_get_main(client.pointer) else { preconditionFailure("a client has a main queue") }
     self.events = events
     self.handler = handler
+    flushing = LoopWaiters(on: loop)
     fields = .allocate(capacity: Self.fieldCount)
     fields.initialize(repeating: rd_kafka_vu_t(), count: Self.fieldCount)
     scratch = .allocate(capacity: Self.scratchCount)
     rd_kafka_set_log_queue(client.pointer, events)
     do {
-      let pipe = try WakePipe(on: loop) { self.serve() }
-      self.pipe = pipe
-      rd_kafka_queue_io_event_enable(events, pipe.writeDescriptor, "k", 1)
-      pipe.wake()
+      let stop = { rd_kafka_queue_cb_event_enable(events, nil, nil) }
+      let waker = try Waker(on: loop, stop: stop) { self.serve() }
+      self.waker = waker
+      rd_kafka_queue_cb_event_enable(events, { _, waker in Waker.wake(waker) }, waker.pointer)
+      waker.wake()
     } catch {
       state = .closed
       rd_kafka_queue_destroy(events)
@@ -285,9 +286,7 @@ public final class Producer {
     }
     let timestamp = rd_kafka_message_timestamp(message, &kind)
     let error = enqueue(
-      record.rkt, record.partition, record.key.map { UnsafeRawBufferPointer(start: $0, count: record.key_len) },
-      record.payload.map { UnsafeRawBufferPointer(start: $0, count: record.len) }, headers, timestamp,
-      UInt64(UInt(bitPattern: record._private)))
+      record.rkt, record.partition, record.keyBytes, record.valueBytes, headers, timestamp, UInt64(UInt(bitPattern: record._private)))
     guard let error else { return nil }
     if let headers { rd_kafka_headers_destroy(headers) }
     return KafkaError(consuming: error, "produce a record again").code
@@ -332,11 +331,11 @@ public final class Producer {
       if rd_kafka_event_type(event) == RD_KAFKA_EVENT_DR {
         served += take(event)
       } else {
-        client.dispatch(event, log: onLog, statistics: onStatistics) { handler?.producerFailed($0) }
+        client.dispatch(event, log: onLog) { handler?.producerFailed($0) }
       }
       rd_kafka_event_destroy(event)
       guard served < options.reportsPerTurn else {
-        pipe?.wake()
+        waker?.wake()
         break
       }
     }
@@ -348,11 +347,7 @@ public final class Producer {
       owesRoom = false
       handler?.producerHasRoom()
     }
-    if inFlight == 0, !flushing.isEmpty {
-      let waiting = flushing
-      flushing = []
-      for continuation in waiting { continuation.resume() }
-    }
+    if inFlight == 0 { flushing.look() }
   }
 
   private func take(_ event: OpaquePointer) -> Int {
@@ -458,17 +453,7 @@ public final class Producer {
     guard inFlight > 0 else { return true }
     // Without a wait it only sends lingering records at once.
     rd_kafka_flush(client.pointer, 0)
-    let deadline = Timer(on: loop) { [self] in
-      let waiting = flushing
-      flushing = []
-      for continuation in waiting { continuation.resume() }
-    }
-    deadline.start(after: milliseconds)
-    await withCheckedContinuation { continuation in
-      // Other tasks may have run since the check above.
-      if inFlight == 0 { continuation.resume() } else { flushing.append(continuation) }
-    }
-    deadline.close()
+    await flushing.wait(withinMilliseconds: milliseconds) { inFlight == 0 }
     return inFlight == 0
   }
 
@@ -508,14 +493,12 @@ public final class Producer {
       topic.pointer = nil
     }
     topics = [:]
-    rd_kafka_queue_io_event_enable(events, -1, nil, 0)
+    waker?.close()
+    waker = nil
     rd_kafka_queue_destroy(events)
-    pipe?.close()
-    pipe = nil
     handler = nil
     let (ended, complete) = (ended, isComplete)
-    let deadline = Timer(on: loop) { ended.open(false) }
-    deadline.start(after: milliseconds + 1_000)
+    let deadline = Timer(on: loop, after: milliseconds + 1_000) { ended.open(false) }
     client.end(leavingGroup: false) { _ in ended.open(complete) }
     let inTime = await ended.wait()
     deadline.close()

@@ -25,19 +25,6 @@ public protocol ProducerHandler: AnyObject {
   func producerFailed(_ error: KafkaError)
 }
 
-/// A handler that does nothing, for a producer that is used only by `Producer.send`.
-public final class SilentProducerHandler: ProducerHandler {
-  /// Makes a handler.
-  public init() {}
-
-  /// Does nothing.
-  public func producerDelivered(_ reports: [DeliveryReport]) {}
-  /// Does nothing.
-  public func producerHasRoom() {}
-  /// Does nothing.
-  public func producerFailed(_ error: KafkaError) {}
-}
-
 /// A handler that passes all on to an owner which keeps the producer: the producer keeps its handler while it is open.
 public final class WeakProducerHandler: ProducerHandler {
   /// The owner; nil before it is complete.

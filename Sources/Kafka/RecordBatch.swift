@@ -75,14 +75,10 @@ public struct RecordView {
   }
 
   /// The key; nil if the record has none. An empty key is not nil.
-  public var key: UnsafeRawBufferPointer? {
-    message.pointee.key.map { UnsafeRawBufferPointer(start: $0, count: message.pointee.key_len) }
-  }
+  public var key: UnsafeRawBufferPointer? { message.pointee.keyBytes }
 
   /// The value; nil for a tombstone.
-  public var value: UnsafeRawBufferPointer? {
-    message.pointee.payload.map { UnsafeRawBufferPointer(start: $0, count: message.pointee.len) }
-  }
+  public var value: UnsafeRawBufferPointer? { message.pointee.valueBytes }
 
   /// Calls `body` with each header in order. Its zero-terminated name, and its value, nil if it has none.
   @inline(__always)
@@ -108,4 +104,12 @@ public struct RecordView {
     guard rd_kafka_header_get_last(headers, wanted, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR else { return nil }
     return value.map { UnsafeRawBufferPointer(start: $0, count: size) }
   }
+}
+
+extension rd_kafka_message_t {
+  @inline(__always)
+  var keyBytes: UnsafeRawBufferPointer? { key.map { UnsafeRawBufferPointer(start: $0, count: key_len) } }
+
+  @inline(__always)
+  var valueBytes: UnsafeRawBufferPointer? { payload.map { UnsafeRawBufferPointer(start: $0, count: len) } }
 }

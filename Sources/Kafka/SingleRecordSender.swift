@@ -49,9 +49,7 @@ final class SingleRecordSender {
     do throws(KafkaError) { topic = try producer.topic(String(cString: rd_kafka_topic_name(record.rkt))) } catch { return error }
     lastNumber += 1
     let outcome = producer.produce(
-      topic, partition: record.partition, key: record.key.map { UnsafeRawBufferPointer(start: $0, count: record.key_len) },
-      value: record.payload.map { UnsafeRawBufferPointer(start: $0, count: record.len) }, headers: headers,
-      opaque: lastNumber)
+      topic, partition: record.partition, key: record.keyBytes, value: record.valueBytes, headers: headers, opaque: lastNumber)
     switch outcome {
     case .taken:
       records[lastNumber] = (UInt64(UInt(bitPattern: record._private)), record.len + record.key_len)

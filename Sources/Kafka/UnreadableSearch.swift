@@ -81,8 +81,6 @@ final class UnreadableSearch: Sendable {
   func stop() { isStopped.store(true, ordering: .relaxed) }
 
   private func search(from offset: Int64) throws(KafkaError) -> Finding {
-    var configuration = configuration
-    configuration.statisticsIntervalMilliseconds = 0
     let object = try configuration.object(defaults: ["group.id": "\(configuration.clientID).ungrouped"], forConsumer: true)
     try object.leaveOutLog()
     let client = try ClientHandle(RD_KAFKA_CONSUMER, object)

@@ -57,7 +57,7 @@ public enum EndTombstone {
   public static func write(to partitions: [TopicPartition], on loop: EventLoop, _ kafka: KafkaConfiguration) async throws(KafkaError) {
     guard !partitions.isEmpty else { return }
     let timeout = ["message.timeout.ms": String(timeoutMilliseconds)]
-    let producer = try Producer(on: loop, kafka.merging(timeout), handler: SilentProducerHandler())
+    let producer = try Producer(on: loop, kafka.merging(timeout))
     var failure: KafkaError?
     do throws(KafkaError) {
       for partition in partitions {

@@ -1,5 +1,6 @@
 import EventLoop
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -144,14 +145,17 @@ private actor Lane {
 
   @Test func closingTheLoopClosesWhatIsStillOpenOnIt() async throws {
     let loop = EventLoop(name: "test")
+    let stopped = Atomic(false)
     try await loop.run {
       let timer = Timer(on: loop) {}
       timer.start(after: 1000, repeating: 1000)
       _ = try Listener(on: loop, at: SocketAddress(host: "127.0.0.1", port: 0)) { $0.close() }
-      _ = try WakePipe(on: loop) {}
+      _ = try Waker(on: loop, stop: { stopped.store(true, ordering: .relaxed) }) {}
     }
     await loop.close()
     await loop.close()
+    let wasStopped = stopped.load(ordering: .relaxed)
+    #expect(wasStopped)
   }
 
   @Test func aBusyAddressIsNamedAsSuch() async throws {
@@ -168,15 +172,11 @@ private actor Lane {
     await loop.close()
   }
 
-  @Test func aWakePipeWakesTheLoopFromAnotherThread() async throws {
+  @Test func aWakerWakesTheLoopFromAnotherThread() async throws {
     let loop = EventLoop(name: "test")
     let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
-    let descriptor = try await loop.run {
-      let pipe = try WakePipe(on: loop) { continuation.yield() }
-      return pipe.writeDescriptor
-    }
-    var byte: UInt8 = 1
-    #expect(write(descriptor, &byte, 1) == 1)
+    let address = try await loop.run { UInt(bitPattern: try Waker(on: loop, stop: {}) { continuation.yield() }.pointer) }
+    Waker.wake(UnsafeMutableRawPointer(bitPattern: address))
     for await _ in stream { break }
     await loop.close()
   }

@@ -160,14 +160,14 @@ import Testing
     ] {
       let configuration = KafkaConfiguration(bootstrapServers: ["127.0.0.1:1"], properties: properties)
       let error = await #expect(throws: KafkaError.self) {
-        try await loop.run { _ = try Producer(on: loop, configuration, handler: SilentProducerHandler()) }
+        try await loop.run { _ = try Producer(on: loop, configuration) }
       }
       #expect(
         error?.code == .invalidConfiguration && error?.description.contains(named) == true, "\(error.map(String.init(describing:)) ?? "")")
     }
     let secret = KafkaConfiguration(bootstrapServers: ["127.0.0.1:1"], properties: ["sasl.oauthbearer.method": "hush-hush"])
     let error = await #expect(throws: KafkaError.self) {
-      try await loop.run { _ = try Producer(on: loop, secret, handler: SilentProducerHandler()) }
+      try await loop.run { _ = try Producer(on: loop, secret) }
     }
     #expect(error.map { "\($0)".contains("sasl.oauthbearer.method") && !"\($0)".contains("hush") } == true)
     #expect(throws: KafkaError.self) { try Admin(KafkaConfiguration(bootstrapServers: [])) }

@@ -44,7 +44,7 @@ public actor KafkaWriter {
   private func open() throws(KafkaError) -> Producer {
     var options = Producer.Options()
     options.lingerMilliseconds = 0
-    let made = try Producer(on: loop, configuration, options, handler: SilentProducerHandler())
+    let made = try Producer(on: loop, configuration, options)
     producer = made
     return made
   }

@@ -13,7 +13,7 @@ enum UpCommand {
     "up.ingress", .address, default: SocketAddress(host: "127.0.0.1", port: 7174),
     "Where publishers send HTTP requests. Without this flag another port is used if this one is not free.")
   static let kafkaPort = Setting<Int?>(
-    "up.kafka-port", .integer(0...65_535), "The port of 127.0.0.1 for its Kafka. Absent or 0: a free one.")
+    "up.kafka-port", .integer(0...65_535), "A port of 127.0.0.1 that leads to its Kafka, which has a free one. Absent or 0: none.")
   static let redisPort = Setting<Int?>(
     "up.redis-port", .integer(0...65_535), "The port of 127.0.0.1 for its Redis. Absent or 0: a free one.")
   static let web = Setting("up.web", .boolean, default: true, "Serves browsers the notification center, at /device/.")

@@ -49,7 +49,7 @@ final class LetterClaimant {
     (self.loop, self.by, self.silence, self.admin, self.reader) = (loop, by, silence, admin, reader)
     var options = Producer.Options()
     options.lingerMilliseconds = 0
-    producer = try Producer(on: loop, kafka, options, handler: SilentProducerHandler())
+    producer = try Producer(on: loop, kafka, options)
     self.topic = try producer.topic(topic)
     timer = Timer(on: loop)
     timer.handler = { [unowned self] in renew() }

@@ -86,7 +86,7 @@ final class RebuildCore: ConsumerHandler {
     rebuild = Rebuild(shards, name: "\(settings.worker)/\(RandomBytes.number())", lockMilliseconds: Self.lockMilliseconds)
     admin = try Admin(settings.kafka, timeoutMilliseconds: 30_000)
     ranges = RebuildRanges(admin, settings.topics, lifetimeMilliseconds: settings.longestLifetime * 1000)
-    producer = try Producer(on: loop, settings.kafka, handler: SilentProducerHandler())
+    producer = try Producer(on: loop, settings.kafka)
     let metrics = TransformMetrics(MetricRegistry())
     let outcomes = try Outcomes(on: loop, settings, events: producer, deliveries: producer, metrics: metrics.clients, isSilent: true)
     applications = ApplicationsReader(on: loop, settings.kafka, settings.topics, logger: logger, health: nil)
