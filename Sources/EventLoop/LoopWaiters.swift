@@ -8,17 +8,23 @@ public final class LoopWaiters {
 
   /// Waits until a condition is true, or until the time is over. Call it from a task on the loop.
   ///
-  /// - Parameter isOver: asked at the beginning, and again after each `look`.
+  /// - Parameters:
+  ///   - milliseconds: with 0 it waits for one turn, in which streams write.
+  ///   - isOver: asked at the beginning, and again after each `look`.
   public func wait(withinMilliseconds milliseconds: Int = .max, until isOver: () -> Bool) async {
-    let deadline = Deadline(on: loop, after: milliseconds)
-    while !isOver(), deadline.left > 0 {
-      let timer = Timer(on: loop, after: deadline.left) { [self] in look() }
+    guard !isOver() else { return }
+    var isLate = false
+    let timer = Timer(on: loop, after: milliseconds) { [self] in
+      isLate = true
+      look()
+    }
+    while !isLate, !isOver() {
       await withCheckedContinuation { continuation in
         // Checked here, since other tasks may run between a check and an await.
-        if isOver() { continuation.resume() } else { waiting.append(continuation) }
+        if isLate || isOver() { continuation.resume() } else { waiting.append(continuation) }
       }
-      timer.close()
     }
+    timer.close()
   }
 
   /// Makes each waiting task ask for its condition again.
