@@ -119,7 +119,7 @@ public final class Producer {
 
   /// Makes a producer.
   ///
-  /// - Parameter handler: nil for a producer that is used only by `send`.
+  /// - Parameter handler: nil for a producer whose reports nobody needs, beside those of `send`.
   /// - Throws: an error that names the property if the configuration is wrong.
   public init(
     on loop: EventLoop, _ configuration: KafkaConfiguration, _ options: Options = Options(), handler: (any ProducerHandler)? = nil

@@ -36,6 +36,8 @@ import Testing
     ("pt-BR", ["pt", "pt-PT"], ["pt", "pt-PT"]), ("es-MX", ["es", "es-419", "es-ES"], ["es-419", "es", "es-ES"]),
     ("es-ES", ["es", "es-419"], ["es", "es-419"]),
     // Chinese by its script.
+    ("zh-HK", ["zh", "zh-TW"], ["zh-TW", "zh"]), ("zh-Hant", ["zh", "zh-TW"], ["zh-TW", "zh"]),
+    ("zh-Hant-US", ["zh-HK", "zh-TW"], ["zh-TW", "zh-HK"]), ("zh-Hans-SG", ["zh-SG", "zh-CN", "zh-TW"], ["zh-SG", "zh-CN"]),
     ("zh-TW", ["zh-Hans", "zh-Hant", "zh"], ["zh-Hant", "zh"]), ("zh-CN", ["zh-Hans", "zh-Hant", "zh"], ["zh-Hans", "zh"]),
     ("zh", ["zh-Hant", "zh-Hans"], ["zh-Hans"]), ("zh-Hant", ["zh-Hans"], []), ("zh-Hant-HK", ["zh-HK", "zh-Hant"], ["zh-HK", "zh-Hant"]),
     ("zh-MO", ["zh-HK", "zh-Hant", "zh-CN"], ["zh-HK", "zh-Hant"]), ("zh-SG", ["zh-CN", "zh-TW"], ["zh-CN"]),

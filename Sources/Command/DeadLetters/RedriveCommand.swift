@@ -92,7 +92,9 @@ enum RedriveCommand {
         if let waits { try await PublishedOutcomes(tool, kafka, for: waits, waitsForAbsent: false, isJSON: isJSON) } else { nil }
       let report = try await tool.carryOut(order, settings, stop) { result in
         if isJSON { StandardOutput.json(letters.json(result).text) } else { StandardOutput.line(letters.line(result)) }
-        guard case .redriven(let place?, _) = result.kind, let id = result.id?.description else { return }
+        guard case .redriven(let place?, _) = result.kind else { return }
+        // A request without an apns-id of its own has one that follows from its place.
+        let id = result.id?.description ?? result.letter.place.description
         redriven.withLock { if $0.count < ClusterTool.maximumFollowed { $0.append((id, place.partition, place.offset)) } }
       }
       if let outcomes, report.isComplete {

@@ -36,7 +36,7 @@ enum StatusCommand {
   static let lag = Command(
     "lag", "shows how far the workers are behind, in records and in time",
     discussion:
-      "For each topic: the records in its log, the age of the newest, and the records written in a second. For those that the transform workers read also the unfinished records, the age of the oldest (0 at the end), the records finished in a second, the time to catch up at this rate, and the partitions' owners. For deliveries, which have no committed offsets: the records that fan-out lanes have not taken, as their workers report it. The problems and notes are those of 'carillon status', and so is the exit code: 1 if there is a problem. Without --redis nothing is known of fan-out lanes. With --json there is an object for each line, and the last one has the problems. An embedded broker does not tell the owners of partitions.",
+      "For each topic: the records in its log, the age of the newest, and the records written in a second. For those that the transform workers read also the unfinished records, the age of the oldest (0 at the end), the records finished in a second, the time to catch up at this rate, and the partitions' owners. For deliveries, which have no committed offsets: the records that fan-out lanes have not taken, as their workers report it. The problems and notes are those of 'carillon status', but for those of applications, and so is the exit code: 1 if there is a problem. Without --redis nothing is known of fan-out lanes. With --json there is an object for each line, and the last one has the problems. An embedded broker does not tell the owners of partitions.",
     groups: [
       SettingGroup(
         "Lag", [partitions, ReportScreen.watch, ReportScreen.interval, rates], advanced: [TransformOptions.group, FanOutOptions.silence]),
@@ -72,7 +72,7 @@ enum StatusCommand {
     let reader = try ClusterReader(
       on: loop, try ClusterSettings.kafka(values, client: client), cluster.topics, group: cluster.group,
       redis.map { StoreConfiguration($0, buckets: cluster.buckets) }, countMilliseconds: countMilliseconds,
-      kafkaMilliseconds: kafkaMilliseconds)
+      readsApplications: view == .all, kafkaMilliseconds: kafkaMilliseconds)
     var history = ClusterHistory(cluster)
     let screen = ReportScreen(values)
     let code = try await screen.show(every: values[ReportScreen.interval]) {

@@ -210,6 +210,8 @@ final class AttachmentFetcher {
       if let fetch = fetches[media] {
         fetch.add(user)
         missing.insert(media)
+        // The cluster may never give the link that was asked for.
+        if case .waitingForLink = fetch.phase, let link = fetch.takeLink() { begin(fetch, link) }
       } else if let failure = refusal(media) {
         failures.append(user.missing(failure))
       } else {
@@ -286,7 +288,7 @@ final class AttachmentFetcher {
       (fetch.phase, fetch.wasRenewed) = (.waitingForLink(request: request), true)
       return true
     } catch {
-      // There is no connection, or too many links are asked for. It is asked for with the next connection or answer, if that comes in time.
+      // There is no connection, or too many links are asked for. It is asked for with the next connection or answer.
       fetch.phase = .waitingForLink(request: nil)
       return false
     }

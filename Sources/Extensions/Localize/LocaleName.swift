@@ -52,6 +52,8 @@ struct LocaleName: Hashable {
       case nil: isPlain ? 4 : 3
       case region: 1
       case parentRegion: 2
+      // The older names of the scripts.
+      case "tw" where language == "zh" && script == "hant", "cn" where language == "zh" && script == "hans": 3
       default: 5
       }
     return 10 * kinship + distance

@@ -29,7 +29,7 @@ struct Localization: Sendable {
     let locale: String
     /// The locale; nil for Base.
     let name: LocaleName?
-    /// The texts by their keys, which are compared byte by byte.
+    /// The texts by their keys. Of keys that Unicode takes for equal, Foundation reads one.
     let strings: [Name: String]
   }
 

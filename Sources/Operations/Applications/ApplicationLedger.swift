@@ -57,20 +57,24 @@ extension ClusterTool {
   // MARK: Reading
 
   /// All applications that are stopped, or were, or were granted something, by their names.
-  package func applications() async throws -> [ApplicationEntry] {
-    try await readAll().map { ApplicationEntry(application: $0.key, stops: $0.value.stops) }
+  ///
+  /// - Parameter moment: the deadline by the steady clock.
+  package func applications(by moment: Int64 = .max) async throws -> [ApplicationEntry] {
+    try await readAll(by: moment).map { ApplicationEntry(application: $0.key, stops: $0.value.stops) }
       .filter { !$0.stops.isEmpty }.sorted { $0.application < $1.application }
   }
 
   /// - Parameter skipped: the offsets of records that do not count.
-  private func readAll(except skipped: [Int64] = []) async throws -> [Name: ApplicationRecords] {
+  private func readAll(except skipped: [Int64] = [], by moment: Int64 = .max) async throws -> [Name: ApplicationRecords] {
     let applications = Gathered([Name: ApplicationRecords]())
     let topic = rules.topics.applications
     let stretches = try await Admin.with(kafka) { try await $0.stretches(of: topic) }.filter { $0.partition.partition == 0 }
-    try await reader.read(stretches, "the applications", isCompacted: true) { [onRefused] record in
+    let isOver = { SteadyClock.milliseconds() >= moment }
+    try await reader.read(stretches, "the applications", isCompacted: true, until: isOver) { [onRefused] record in
       guard !skipped.contains(record.offset), let name = record.application(onRefused) else { return }
       applications.value[name, default: ApplicationRecords()].take(record, onRefused)
     }
+    guard !isOver() else { throw KafkaError(.timedOut, "read the applications") }
     return applications.value
   }
 

@@ -12,8 +12,8 @@ final class LetterSource {
   private(set) var counts = RunCounts()
   /// The rules of redriving; nil for discarding.
   var redriving: RedriveRules?
-  /// Letters of this round whose records are not in them.
-  private var missing: [LetterFacts] = []
+  /// Letters of this round from the first one on whose record is not in it. They wait for the end of the round, so that all keep their order.
+  private var waiting: [(letter: LetterFacts, record: StoredRecord?)] = []
   private let run: RepublishingRun
   private let order: LetterOrder
   private let onResult: (LetterResult) -> Void
@@ -26,9 +26,15 @@ final class LetterSource {
   private var last: UInt64 = 0
   /// The letters of this round.
   private var taken = 0
+  /// When the round began, in steady milliseconds.
+  private var began = SteadyClock.milliseconds()
 
   /// The most letters of a round.
   static let roundLetters = 2_000
+  /// The most letters that wait for its end. Their records may be as large as Kafka takes them.
+  private static let roundRecords = 16
+  /// How long a round takes letters, in milliseconds. Before each round the claim is checked.
+  private static let roundMilliseconds: Int64 = 5_000
 
   /// - Parameters:
   ///   - states: writes into the dead letters.
@@ -50,7 +56,10 @@ final class LetterSource {
   }
 
   /// Whether no more letters may be taken in this round.
-  var isRoundFull: Bool { run.isStopping || taken >= Self.roundLetters }
+  var isRoundFull: Bool {
+    run.isStopping || taken >= Self.roundLetters || waiting.count >= Self.roundRecords
+      || SteadyClock.milliseconds() - began >= Self.roundMilliseconds
+  }
 
   /// Takes a letter that was read.
   func take(_ letter: LetterSummary, _ record: RecordView) {
@@ -67,18 +76,26 @@ final class LetterSource {
     } catch {
       return done(LetterResult(letter: letter.facts, id: letter.facts.id, kind: .refused(error)))
     }
-    if letter.facts.letter.isComplete { redrive(letter.facts, StoredRecord(record), redriving) } else { missing.append(letter.facts) }
+    let isComplete = letter.facts.letter.isComplete
+    if isComplete, waiting.isEmpty {
+      redrive(letter.facts, StoredRecord(record), redriving)
+    } else {
+      waiting.append((letter.facts, isComplete ? StoredRecord(record) : nil))
+    }
   }
 
-  /// Ends a round: redrives the letters whose records lie elsewhere, and waits until Kafka has all.
+  /// Ends a round: reads the records that lie elsewhere, redrives the letters that waited, and returns when Kafka has all. The next may begin.
   func finishRound(_ requests: String, _ reader: TopicReader, _ admin: Admin) async throws(KafkaError) {
-    let missing = missing
-    (self.missing, taken) = ([], 0)
-    let records = try await LetterSources.read(missing, requests, reader, admin)
+    let waiting = waiting
+    (self.waiting, taken) = ([], 0)
+    let records = try await LetterSources.read(waiting.filter { $0.record == nil }.map(\.letter), requests, reader, admin)
     // The next run takes the rest again.
-    if let redriving { for letter in missing where !run.isStopping { redrive(letter, records[letter.place], redriving) } }
+    if let redriving {
+      for (letter, record) in waiting where !run.isStopping { redrive(letter, record ?? records[letter.place], redriving) }
+    }
     try await run.writer?.finish()
     try await states?.finish()
+    began = SteadyClock.milliseconds()
   }
 
   private func redrive(_ letter: LetterFacts, _ record: StoredRecord?, _ redriving: RedriveRules) {

@@ -33,7 +33,7 @@ extension ClusterTool {
         if time != plan.partitions[place].lastTimestamp ?? time { throw ReplayRefusal.topicMadeAgain(plan.topic) }
         plan.partitions[place].lastTimestamp = time
       }
-      if isResumed { plan = try await caughtUp(plan) }
+      if isResumed { plan = try await caughtUp(plan, stop) }
     }
     let forecast = ReplayForecast(rules: rules, markers: plan.selection.isForecast ? await markers(of: plan, in: store) : nil)
     var audit = AuditSettings()
@@ -124,14 +124,14 @@ extension ClusterTool {
   }
 
   /// Adds the records that an earlier process has written after its last save.
-  private func caughtUp(_ plan: ReplayPlan) async throws -> ReplayPlan {
+  private func caughtUp(_ plan: ReplayPlan, _ stop: RunStop) async throws -> ReplayPlan {
     let topics = plan.partitions.map { TopicPartition(plan.topic, $0.partition) }
     let ends = try await Admin.with(kafka) { try await $0.ends(of: topics) }
     let stretches = zip(plan.partitions, topics).map { part, partition in
       TopicStretch(partition, max(part.written, ends[partition]?.lowerBound ?? 0), ends[partition]?.upperBound ?? 0)
     }
     let found = Gathered(plan)
-    try await TopicReader(on: loop, kafka).read(stretches, "what was written since") { record in
+    try await TopicReader(on: loop, kafka).read(stretches, "what was written since", until: { stop.isSet }) { record in
       guard let offset = ReplayHeader.offset(record, of: plan.run),
         let place = found.value.partitions.firstIndex(where: { $0.partition == record.partition }),
         (found.value.partitions[place].done..<found.value.partitions[place].offsets.upperBound).contains(offset)

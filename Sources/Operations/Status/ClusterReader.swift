@@ -14,6 +14,7 @@ package actor ClusterReader: LoopActor {
   private let admin: Admin
   private let store: StoreConfiguration?
   private let countMilliseconds: Int
+  private let readsApplications: Bool
   private let kafkaMilliseconds: Int64
   /// A client whose ends include the records of open transactions.
   private var uncommitted: Admin?
@@ -34,13 +35,14 @@ package actor ClusterReader: LoopActor {
   ///   - group: the consumer group of the transform workers.
   ///   - store: nil if Redis is not given.
   ///   - countMilliseconds: the time for counting devices, mailboxes and schedules; 0 leaves them out.
+  ///   - readsApplications: whether it reads which applications are stopped or limited.
   ///   - kafkaMilliseconds: how long all questions to Kafka may take. Each may take half of it, so the last one may exceed it.
   package init(
     on loop: EventLoop, _ kafka: KafkaConfiguration, _ topics: Topics, group: String, _ store: StoreConfiguration?,
-    countMilliseconds: Int = 0, kafkaMilliseconds: Int = 8_000
+    countMilliseconds: Int = 0, readsApplications: Bool = true, kafkaMilliseconds: Int = 8_000
   ) throws(KafkaError) {
     (self.loop, self.kafka, self.topics, self.group, self.countMilliseconds) = (loop, kafka, topics, group, countMilliseconds)
-    self.kafkaMilliseconds = Int64(kafkaMilliseconds)
+    (self.readsApplications, self.kafkaMilliseconds) = (readsApplications, Int64(kafkaMilliseconds))
     admin = try Admin(kafka, timeoutMilliseconds: Int32(kafkaMilliseconds / 2))
     var store = store
     store?.callDeadlineMilliseconds = Self.redisMilliseconds
@@ -91,7 +93,7 @@ package actor ClusterReader: LoopActor {
     }
     async let lag = lag(of: cluster, by: moment)
     async let settings = settings(of: cluster, by: moment)
-    async let applications = restrictedApplications(of: cluster)
+    async let applications = restrictedApplications(of: cluster, by: moment)
     return .found(KafkaState(cluster: cluster, settings: await settings, applications: await applications, lag: await lag))
   }
 
@@ -110,10 +112,10 @@ package actor ClusterReader: LoopActor {
   }
 
   /// Reads which applications are stopped or have a rate limit.
-  private func restrictedApplications(of cluster: ClusterDescription) async -> Known<[ApplicationEntry]> {
-    guard cluster.topics[topics.applications] != nil else { return .found([]) }
+  private func restrictedApplications(of cluster: ClusterDescription, by moment: Int64) async -> Known<[ApplicationEntry]> {
+    guard readsApplications, cluster.topics[topics.applications] != nil else { return .found([]) }
     let tool = ClusterTool(on: loop, kafka, RequestRules(topics: topics), silenceMilliseconds: Int(kafkaMilliseconds))
-    return await known { try await tool.applications().filter { $0.stops.open != nil || $0.stops.limits.last != nil } }
+    return await known(by: moment) { try await tool.applications(by: moment).filter { $0.stops.open != nil || $0.stops.limits.last != nil } }
   }
 
   /// Asks Kafka, and asks again while its coordinator is not ready, as on a broker that has just started, or the answer is not settled.
@@ -142,7 +144,9 @@ package actor ClusterReader: LoopActor {
       let lag = try groupLag ?? GroupLag(on: loop, kafka, group: group, admin)
       groupLag = lag
       var sample = LagSample(partitions: try await asked(by: moment) { try await lag.read(partitions(topics.ofGroup), by: moment) })
-      sample.partitions += try await asked(by: moment) { try await logs(partitions(topics.ofNoGroup), by: moment) }
+      let others = await known(by: moment) { try await asked(by: moment) { try await logs(partitions(topics.ofNoGroup), by: moment) } }
+      sample.partitions += others.value ?? []
+      if let reason = others.reason { sample.notes.append(.logsUnknown(reason)) }
       guard !cluster.isEmbedded else {
         sample.notes.append(.ownersUntold)
         return sample

@@ -115,6 +115,9 @@ extension Finding {
   static func lagUnknown(_ reason: String) -> Finding {
     .note("lag-unknown", "how far the group is behind is not known: \(reason)")
   }
+  static func logsUnknown(_ reason: String) -> Finding {
+    .note("logs-unknown", "what is in the other topics is not known: \(reason)")
+  }
   static var ownersUntold: Finding { .note("owners-unknown", "the embedded broker does not tell who works through a partition") }
   static func ownersUnknown(_ reason: String) -> Finding {
     .note("owners-unknown", "who works through the partitions is not known: \(reason)")

@@ -32,7 +32,7 @@ enum ProcessUsage {
   /// The number of open descriptors.
   static var openDescriptors: Double {
     // One of them is the folder's own. If no descriptor is left to read the number, it is the maximum. Then the number matters most.
-    do throws(FolderNames.ReadError) { return Double(try FolderNames.read("/proc/self/fd")?.count ?? 0) - 1 } catch {
+    do throws(FolderNames.ReadError) { return try FolderNames.read("/proc/self/fd").map { Double($0.count - 1) } ?? .nan } catch {
       return error.reason == EMFILE ? maximumDescriptors : .nan
     }
   }

@@ -91,7 +91,7 @@ extension CommandLineProgram {
       if let equals = current.firstIndex(of: "="), let offers = value(of: current[..<equals], after: String(current[...equals])) {
         return offers
       }
-      flags = settings.flatMap { setting in setting.typedFlags.map { ($0, setting.text.firstSentence) } }
+      flags = settings.filter { !$0.isPassedOn }.flatMap { setting in setting.typedFlags.map { ($0, setting.text.firstSentence) } }
       flags += [("--help", "the most used flags"), ("--help-all", "all flags")]
       let argument = command.arguments.lazy.map { $0.completion.offers(for: current[...], isList: false) }.first { !$0.isEmpty }
       if !current.hasPrefix("-"), let argument { return argument }
