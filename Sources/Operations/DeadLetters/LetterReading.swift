@@ -39,7 +39,8 @@ final class LetterReading {
     _ body: @escaping (LetterSummary, RecordView) -> Void
   ) async throws(KafkaError) {
     let next = Gathered((positions: [Int32: Int64](), isCut: false))
-    try await reader.read(left, "dead letters", in: run, batch: run?.batch ?? 1_000, until: { next.value.isCut || isEnough() }) { [self] record in
+    try await reader.read(left, "dead letters", in: run, batch: run?.batch ?? 1_000, until: { next.value.isCut || isEnough() }) {
+      [self] record in
       // A batch may contain many records.
       if next.value.isCut || isEnough() { return next.value.isCut = true }
       next.value.positions[record.partition] = record.offset + 1

@@ -115,7 +115,9 @@ package actor ClusterReader: LoopActor {
   private func restrictedApplications(of cluster: ClusterDescription, by moment: Int64) async -> Known<[ApplicationEntry]> {
     guard readsApplications, cluster.topics[topics.applications] != nil else { return .found([]) }
     let tool = ClusterTool(on: loop, kafka, RequestRules(topics: topics), silenceMilliseconds: Int(kafkaMilliseconds))
-    return await known(by: moment) { try await tool.applications(by: moment).filter { $0.stops.open != nil || $0.stops.limits.last != nil } }
+    return await known(by: moment) {
+      try await tool.applications(by: moment).filter { $0.stops.open != nil || $0.stops.limits.last != nil }
+    }
   }
 
   /// Asks Kafka, and asks again while its coordinator is not ready, as on a broker that has just started, or the answer is not settled.
