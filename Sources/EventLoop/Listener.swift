@@ -18,10 +18,12 @@ public final class Listener {
   private let retry: Timer
   private var accept: ((Stream) -> Void)?
 
-  /// How many connections are accepted in a second; nil for no limit. The others wait in the kernel.
+  /// How many connections are accepted in a second; nil for no limit. The others wait in the kernel. Who takes a connection spends it, so that
+  /// refused ones do not count.
   public var pace: TokenBucket?
-  /// How often it has paused because of its pace.
+  /// How often a connection has waited because of the pace.
   public private(set) var pauses = 0
+  private var isPacing = false
   /// The address that it listens on, with the real port instead of 0.
   public let localAddress: SocketAddress
 
@@ -96,12 +98,13 @@ public final class Listener {
       // `accept` may close the listener.
       guard let accept else { return }
       guard pace?.hasOne(at: loop.milliseconds()) != false else {
-        pauses += 1
+        isPacing = true
         return pause(milliseconds: Self.paceMilliseconds)
       }
       let connection = accept4(descriptor, nil, nil, Int32(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue))
+      if isPacing, connection >= 0 { pauses += 1 }
+      isPacing = false
       guard connection < 0 else {
-        pace?.spend(1)
         take(connection, accept)
         continue
       }

@@ -75,6 +75,13 @@ final class HTTPConnection: StreamHandler, SweepMember {
     }
   }
 
+  /// Whether the client has sent a request that lies in the kernel: the server is paused, or has not come to it in this turn.
+  var hasUnreadRequest: Bool {
+    guard case .idle = phase, let descriptor = stream.descriptor else { return false }
+    var byte: UInt8 = 0
+    return recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0
+  }
+
   var awaitsResponse: Bool { if case .handling = phase { true } else { false } }
 
   /// Whether a request may begin or continue.

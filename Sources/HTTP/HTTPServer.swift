@@ -107,18 +107,21 @@ public final class HTTPServer {
     } else {
       statistics.open += 1
       if let network { connections[network, default: 0] += 1 }
+      listener?.pace?.spend(1)
       HTTPConnection(self, stream, of: network).start()
     }
   }
 
   /// Closes the connection that has waited longest without a request; false if each of them has one.
   private func replaceSilent() -> Bool {
-    // During a pause a connection without a request may have one in the kernel.
-    guard configuration.replacesSilent, !isPaused, let silent = sweep.earliest(by: { ($0 as? HTTPConnection)?.silentSince }) else {
-      return false
+    guard configuration.replacesSilent else { return false }
+    let silent = sweep.earliest {
+      ($0 as? HTTPConnection)?.silentSince
+    } unless: {
+      ($0 as? HTTPConnection)?.hasUnreadRequest ?? false
     }
-    silent.abort()
-    return true
+    silent?.abort()
+    return silent != nil
   }
 
   /// Sends the reason, unless too many refusals are being sent already.
@@ -173,7 +176,8 @@ public final class HTTPServer {
     stopAccepting()
     isDraining = true
     for member in sweep.all { member.drain() }
-    await closing.wait(withinMilliseconds: withinMilliseconds) { statistics.open == 0 }
+    // This turn's writes leave at its end.
+    await closing.wait(withinMilliseconds: max(1, withinMilliseconds)) { statistics.open == 0 }
     for member in sweep.all { member.abort() }
     await closing.wait { statistics.open == 0 }
   }

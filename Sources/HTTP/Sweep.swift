@@ -18,6 +18,7 @@ protocol SweepMember: AnyObject {
 /// noticed up to one interval late. Loop-confined.
 final class Sweep {
   static let never = UInt64.max
+  private static let mostExceptions = 16
 
   let loop: EventLoop
   private let interval: Int
@@ -64,10 +65,14 @@ final class Sweep {
   }
 
   /// The member with the earliest time by `timeOf`, which is nil for those that are not wanted.
-  func earliest(by timeOf: (any SweepMember) -> UInt64?) -> (any SweepMember)? {
+  ///
+  /// - Parameter isExcepted: asked of few of them, so it may cost more. After so many exceptions it looks no further.
+  func earliest(by timeOf: (any SweepMember) -> UInt64?, unless isExcepted: (any SweepMember) -> Bool) -> (any SweepMember)? {
     var found: (member: any SweepMember, time: UInt64)?
-    for member in members {
-      if let time = timeOf(member), found.map({ time < $0.time }) ?? true { found = (member, time) }
+    var exceptions = 0
+    for member in members where exceptions < Self.mostExceptions {
+      guard let time = timeOf(member), found.map({ time < $0.time }) ?? true else { continue }
+      if isExcepted(member) { exceptions += 1 } else { found = (member, time) }
     }
     return found?.member
   }

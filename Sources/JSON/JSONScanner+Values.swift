@@ -70,7 +70,7 @@ extension JSONScanner {
 
   /// Returns a number as an exact integer; `nil` for a fraction or beyond the range.
   ///
-  /// `1.0` and `1e3` are integers.
+  /// `1.0` and `1e3` are integers. With a point or an exponent a number may have 15 digits, and be at most 2^53.
   public func integer(_ span: JSONSpan) -> Int64? {
     guard span.kind == .number else { return nil }
     return DecimalText(source(span)).integer

@@ -117,7 +117,7 @@ extension Admin {
     try await settings(RD_KAFKA_RESOURCE_BROKER, String(id), "describe the settings of broker \(id)")
   }
 
-  /// Whether a broker answers within three seconds; nil if it refuses the question.
+  /// Whether a broker answers within three seconds; nil if it answers with an error.
   public func answers(broker id: Int32) async -> Bool? {
     let operation = "ask broker \(id) for an answer"
     do throws(KafkaError) {
@@ -127,7 +127,7 @@ extension Admin {
       }
       return true
     } catch {
-      return [.clusterNotAuthorized, .topicNotAuthorized, .unsupported].contains(error.code) ? nil : false
+      return [.timedOut, .transport, .allBrokersDown].contains(error.code) ? false : nil
     }
   }
 

@@ -4,7 +4,7 @@ import Glibc
 
 /// A private `redis-server` as a child process, for a cluster on one machine and for tests.
 ///
-/// It has no persistence. Its temporary folder is removed with it, and stays after a kill of the process. It listens on a Unix socket or a
+/// It has no persistence. Its temporary folder is removed with it, or after a kill by the next server. It listens on a Unix socket or a
 /// free port of the loopback interface, optionally with a password. It ends with its loop or its parent if the system supports that
 /// (`setpriv`), else by `stop`.
 public actor PrivateServer: LoopActor {

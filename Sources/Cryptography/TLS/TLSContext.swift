@@ -155,8 +155,9 @@ public final class TLSContext {
 
   /// Keeps a session of the server in the running call; false if it is not kept.
   private func remember(_ session: OpaquePointer, isResumed: Bool) -> Bool {
-    guard let server else { return false }
-    let checked = isResumed && last?.server == server ? last?.checked : nil
+    // Another server's session has taken the place of the resumed one, and with it the time of its check.
+    guard let server, !isResumed || last?.server == server else { return false }
+    let checked = isResumed ? last?.checked : nil
     if let last { SSL_SESSION_free(last.session) }
     last = (server, session, checked ?? time(nil))
     return true

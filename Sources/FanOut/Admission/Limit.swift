@@ -6,7 +6,7 @@ enum Limit: String, CaseIterable {
   case descriptors
   /// Connections of one address: 429.
   case addressConnections = "connections_of_address"
-  /// Reads of TLS handshakes: they wait.
+  /// Connections that begin a TLS handshake in a second: they wait in the kernel.
   case handshakes
   /// Clients with an origin that is not listed: 403.
   case origins

@@ -48,8 +48,8 @@ final class VariantPassages {
         finding += 1
         next()
       }
-      // An empty slice retains the elements that were taken from it.
-      if waiting.isEmpty { waiting = [] }
+      // A slice retains the elements that were taken from it.
+      if waiting.startIndex > waiting.count { waiting = ArraySlice(Array(waiting)) }
       isBeginning = false
     }
 
