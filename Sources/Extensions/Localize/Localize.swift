@@ -37,7 +37,7 @@ final class Localize: ImmediateExtension {
   ///
   /// - Parameter locale: in BCP 47 or with underscores. An invalid one counts as the default locale.
   func format(_ key: String, locale: String?) -> TextFormat? {
-    places(for: locale).lazy.compactMap { localization.tables[$0].strings[Name(key)] }.first.map(TextFormat.init)
+    places(for: locale).lazy.compactMap { [localization] in localization.tables[$0].strings[Name(key)] }.first.map(TextFormat.init)
   }
 
   private func places(for locale: String?) -> [Int] {
