@@ -1,4 +1,5 @@
 import EventLoop
+import Glibc
 
 /// One client's connection while it speaks HTTP. It handles one request at a time. Loop-confined.
 ///
