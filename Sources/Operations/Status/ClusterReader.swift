@@ -131,7 +131,7 @@ package actor ClusterReader: LoopActor {
         let value = try await question()
         if isSettled(value) || SteadyClock.milliseconds() >= deadline { return value }
       } catch let error as KafkaError {
-        guard error.isRetriable, error.code != .timedOut, SteadyClock.milliseconds() < deadline else { throw error }
+        guard error.isRetriable, error.code != .timedOut, SteadyClock.milliseconds() < moment else { throw error }
       }
       await loop.sleep(milliseconds: 250)
     }
