@@ -130,6 +130,30 @@ import Worker
     (0..<count).map { desk.letter(at: Int64($0), [("target", "user:ada")], partition: Int32($0 % 2)) }
   }
 
+  @Test func `letters keep their order, though the records of most lie elsewhere`() async throws {
+    try await Desk.with { desk in
+      let payloads = (0..<40).map { #"{"aps":{"alert":"\#($0)"}}"# }
+      try await desk.kafka.publish(
+        payloads.map { TestRecord(key: "user:ada", $0, headers: [.init("target", "user:ada")], partition: 1, timestamp: desk.time) },
+        to: desk.rules.topics.requests)
+      let sources = try await desk.kafka.records(of: desk.rules.topics.requests, count: payloads.count)
+      try await desk.write(
+        sources.sorted { ($0.offset ?? 0) < ($1.offset ?? 0) }.enumerated().map { number, record in
+          let isComplete = number % 4 == 1
+          let source = SourceCoordinates(
+            topic: desk.rules.topics.requests, partition: 1, offset: Int64(number), timestamp: record.timestamp ?? 0)
+          return desk.letter(
+            source: source, [("target", "user:ada")], value: isComplete ? payloads[number] : nil,
+            error: isComplete ? nil : DeadLetter.liesElsewhere)
+        })
+      let (report, _) = try await desk.carryOut(try Self.mending())
+      #expect(report.counts[.written] == payloads.count && report.isComplete)
+      let written = try await desk.kafka.records(of: desk.rules.topics.requests, count: 2 * payloads.count)
+        .sorted { ($0.offset ?? 0) < ($1.offset ?? 0) }.suffix(payloads.count)
+      #expect(written.map { String(decoding: $0.value ?? [], as: UTF8.self) } == payloads)
+    }
+  }
+
   @Test func `two redrives at once write each letter once, and each reports its own work`() async throws {
     try await Desk.with { desk in
       try await desk.publishSources(3_000)
