@@ -143,6 +143,16 @@ private actor TLSClientLane {
     }
   }
 
+  @Test func aConnectionWithNoneBeforeItHasNotWaited() async throws {
+    try await ServerFixture.with(try await configuration(handshakesPerSecond: 1)) { fixture, port in
+      try await TLSClientLane.with(try await TLSTunnel.client()) { lane in
+        #expect(await lane.connect("wss://127.0.0.1:\(port)/ws") == nil)
+        #expect(await fixture.tlsStatistics.waits == 0)
+        await lane.abort()
+      }
+    }
+  }
+
   @Test func aFurtherConnectionResumesTheSession() async throws {
     try await ServerFixture.with(try await configuration()) { fixture, port in
       try await TLSClientLane.with(try await TLSTunnel.client()) { lane in
