@@ -136,6 +136,7 @@ actor ConsumerLane {
   func finishRevocations() { core?.revocations.forEach { $0.finish() } }
   /// Whether its group waits for an answer that has not begun.
   var isAsked: Bool { core?.consumer.map { !$0.rebalances.isEmpty } ?? false }
+  var isClosing: Bool { core?.consumer?.state == .closing }
   var pendingRevocations: Int { core?.revocations.filter { !$0.isFinished }.count ?? 0 }
 
   /// Pauses the partition after each so many batches, and lets it go on soon after.

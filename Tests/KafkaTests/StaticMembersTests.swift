@@ -60,6 +60,8 @@ struct StaticMembersTests {
         second = ConsumerLane("none")
       }
       async let isClosed = close()
+      // A consumer that is open when it has given up its partitions takes what the group answers.
+      await eventually("it closes") { await first.isClosing }
       if isAskedBefore {
         // What follows is an assignment of nothing, while the consumer gives up the rest by itself.
         await first.finishRevocations()
