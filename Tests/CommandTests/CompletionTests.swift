@@ -61,7 +61,7 @@ import Worker
     var count = 0
     for row in Typed.program.settingsMarkdown.split(separator: "\n") where row.hasPrefix("| `") {
       let flag = try #require(row.firstMatch(of: /`(--[^`]+)`/)?.1)
-      // Whoever types it replaces NAME.
+      // NAME stands for the name of a property.
       if flag == "--kafka.NAME" { continue }
       let users = try #require(row.firstMatch(of: /\| ([^|]+) \|$/)?.1)
       let commands = users == "all" ? UsageTests.commands : users.matches(of: /`([^`]+)`/).map { String($0.1) }

@@ -26,8 +26,8 @@ final class LetterSource {
   private var last: UInt64 = 0
   /// The letters of this round.
   private var taken = 0
-  /// When the round began, in steady milliseconds.
-  private var began = SteadyClock.milliseconds()
+  /// When the round had its first letter, in steady milliseconds. So each round has one, however slowly Kafka begins to answer.
+  private var began: Int64?
 
   /// The most letters of a round.
   static let roundLetters = 2_000
@@ -58,11 +58,12 @@ final class LetterSource {
   /// Whether no more letters may be taken in this round.
   var isRoundFull: Bool {
     run.isStopping || taken >= Self.roundLetters || waiting.count >= Self.roundRecords
-      || SteadyClock.milliseconds() - began >= Self.roundMilliseconds
+      || began.map { SteadyClock.milliseconds() - $0 >= Self.roundMilliseconds } ?? false
   }
 
   /// Takes a letter that was read.
   func take(_ letter: LetterSummary, _ record: RecordView) {
+    began = began ?? SteadyClock.milliseconds()
     guard order.filter.matches(letter.facts, letter.standing) else { return counts.add(.passedOver) }
     if letter.standing != .pending, !order.isAgain { return counts.add(.handled) }
     taken += 1
@@ -95,7 +96,7 @@ final class LetterSource {
     }
     try await run.writer?.finish()
     try await states?.finish()
-    began = SteadyClock.milliseconds()
+    began = nil
   }
 
   private func redrive(_ letter: LetterFacts, _ record: StoredRecord?, _ redriving: RedriveRules) {
