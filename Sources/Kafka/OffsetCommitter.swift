@@ -24,8 +24,8 @@ public final class OffsetCommitter {
   /// Prepares offsets for their commit. It gets those that have advanced, and answers once with those that may be committed. It gets the
   /// others again at the next interval.
   public var prepare: ((_ offsets: [CommitOffset], _ prepared: @escaping ([CommitOffset]) -> Void) -> Void)?
-  /// Gets at each interval, of each partition with records that were passed over, the offset below which all others are finished.
-  public var onPassed: (([CommitOffset]) -> Void)?
+  /// Gets at each interval, of each partition with records that were set aside, the offset below which all others are finished.
+  public var onSetAside: (([CommitOffset]) -> Void)?
   private var timer: Timer?
   private var tracker: PartitionTracker
   private var leaving: [Leaving] = []
@@ -100,8 +100,8 @@ public final class OffsetCommitter {
     if !tickets.isEmpty, !leaving.isEmpty { lookForLeaving() }
   }
 
-  /// Passes over a record that this process may never finish. Its partition's offset waits for it nevertheless.
-  public func pass(_ ticket: RecordTicket) { tracker.pass(ticket) }
+  /// Sets a record aside that this process may never finish. Its partition's offset waits for it nevertheless.
+  public func setAside(_ ticket: RecordTicket) { tracker.setAside(ticket) }
 
   /// Whether the assignment of a record still holds. If not, the record is read again, here or by another owner.
   public func isCurrent(_ ticket: RecordTicket) -> Bool { tracker.isCurrent(ticket) }
@@ -117,8 +117,8 @@ public final class OffsetCommitter {
   /// Commits the offsets that have advanced, unless a commit is in flight.
   public func commit() {
     loop.preconditionOnLoop()
-    let passed = tracker.passed
-    if !passed.isEmpty { onPassed?(passed) }
+    let beyond = tracker.beyondSetAside
+    if !beyond.isEmpty { onSetAside?(beyond) }
     guard !isCommitting else { return }
     let advanced = tracker.takeAdvanced()
     guard !advanced.isEmpty else { return }

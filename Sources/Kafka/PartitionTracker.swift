@@ -32,8 +32,8 @@ public struct PartitionTracker: Sendable {
     var generation: UInt32 = 0
     var isAssigned = false
     var window = OffsetWindow()
-    /// The records that were passed over and are not finished, by their sequences.
-    var passed: Set<UInt64> = []
+    /// The records that were set aside and are not finished, by their sequences.
+    var setAside: Set<UInt64> = []
     /// While there are any: the same window, in which they count as finished.
     var beyond: OffsetWindow?
     /// The highest offset of a requested commit, and the highest of a confirmed one.
@@ -120,23 +120,23 @@ public struct PartitionTracker: Sendable {
     span -= before - partitions[index].window.span
     if partitions[index].beyond != nil {
       partitions[index].beyond?.finish(ticket.sequence)
-      partitions[index].passed.remove(ticket.sequence)
-      if partitions[index].passed.isEmpty { partitions[index].beyond = nil }
+      partitions[index].setAside.remove(ticket.sequence)
+      if partitions[index].setAside.isEmpty { partitions[index].beyond = nil }
     }
     return true
   }
 
-  /// Passes over a record that this process may never finish. It stays in flight, and holds back the committable offset.
-  public mutating func pass(_ ticket: RecordTicket) {
+  /// Sets a record aside that this process may never finish. It stays in flight, and holds back the committable offset.
+  public mutating func setAside(_ ticket: RecordTicket) {
     guard isCurrent(ticket) else { return }
     let index = Int(ticket.partition)
     if partitions[index].beyond == nil { partitions[index].beyond = partitions[index].window }
     guard partitions[index].beyond?.finish(ticket.sequence) == true else { return }
-    partitions[index].passed.insert(ticket.sequence)
+    partitions[index].setAside.insert(ticket.sequence)
   }
 
   /// Of each partition with such records: the offset below which all others are finished.
-  public var passed: [CommitOffset] {
+  public var beyondSetAside: [CommitOffset] {
     partitions.enumerated().compactMap { index, partition in
       guard let beyond = partition.beyond, let offset = beyond.committable else { return nil }
       return CommitOffset(partition: index, generation: partition.generation, offset: offset, timestamp: beyond.committableTimestamp)

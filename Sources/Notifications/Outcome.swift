@@ -69,12 +69,24 @@ public enum Outcome: Int, Sendable, CaseIterable {
 // MARK: The table
 
 extension Outcome {
-  /// What there is to know of an outcome: the columns of the table. `word` is the name of an outcome without an event. Each request reads rows,
-  /// so they keep nothing that is counted.
-  private typealias Row = (
-    type: StaticString?, word: StaticString?, journalByte: UInt8?, requestLabel: StaticString?, deviceLabel: StaticString?,
-    finalOutcome: Outcome?, weight: Int?, traits: Traits
-  )
+  /// What there is to know of an outcome. Each request reads rows, so they keep nothing that is counted.
+  private struct Row {
+    /// The CloudEvents type of its event.
+    var event: StaticString?
+    /// The name of an outcome without an event.
+    var word: StaticString?
+    /// The verdict's byte in the journal.
+    var journal: UInt8?
+    /// The word in the metric of requests.
+    var request: StaticString?
+    /// The word in the metric of the judge's verdicts.
+    var device: StaticString?
+    /// The final outcome at a device that it implies.
+    var final: Outcome?
+    /// The weight among a request's outcomes at a device.
+    var weight: Int?
+    var traits: Traits = []
+  }
 
   private struct Traits: OptionSet {
     let rawValue: UInt8
@@ -86,32 +98,46 @@ extension Outcome {
 
   private var row: Row {
     switch self {
-    case .delivered: ("carillon.delivered.v1", nil, nil, nil, nil, .delivered, 12, [.endsEntry, .isTaken])
-    case .updated: ("carillon.updated.v1", nil, nil, nil, nil, .updated, 13, [.endsEntry, .isTaken])
-    case .removed: ("carillon.removed.v1", nil, nil, nil, nil, .removed, 11, [.endsEntry, .isTaken])
-    case .collapsed: ("carillon.collapsed.v1", nil, 2, "collapsed", "collapsed", .collapsed, 7, [.endsEntry])
-    case .expired: ("carillon.expired.v1", nil, 1, "expired", "expired", .expired, 9, [.endsEntry, .wasKept])
-    case .evicted: ("carillon.evicted.v1", nil, nil, nil, nil, .evicted, 8, [.endsEntry])
-    case .filtered: ("carillon.filtered.v1", nil, 7, "filtered", nil, .filtered, 6, [.endsEntry])
-    case .duplicate: ("carillon.duplicate.v1", nil, 3, "duplicate", "duplicate", .duplicate, 1, [])
-    case .unregistered: ("carillon.unregistered.v1", nil, 4, "unregistered", "unregistered", .unregistered, 5, [.endsEntry])
-    case .canceled: ("carillon.canceled.v1", nil, 13, "canceled", "canceled", .canceled, 4, [.endsEntry])
-    case .rejected: ("carillon.rejected.v1", nil, 8, "rejected", nil, .rejected, 3, [.endsEntry])
-    case .wrongApplication: (nil, "wrong application", 6, "rejected", "wrong_application", .rejected, 3, [])
-    case .deadLettered: (nil, "dead-lettered", 9, "poison", nil, .rejected, 3, [])
-    case .wrongUser: (nil, "left out", 5, nil, "other_user", .wrongUser, 1, [])
-    case .replayed: (nil, "applied before", 12, "replayed", nil, nil, nil, [])
-    case .unreadable: (nil, "passed over as unreadable", 11, nil, nil, nil, nil, [])
-    case .queued: (nil, "queued", 0, "queued", "queued", nil, 2, [.wasKept])
-    case .scheduled: (nil, "scheduled", 10, "scheduled", nil, nil, 2, [])
-    case .carriedOut: (nil, "carried out", 14, "carried_out", nil, nil, nil, [])
-    case .addressed: ("carillon.addressed.v1", nil, nil, "addressed", nil, nil, nil, [])
+    case .delivered: Row(event: "carillon.delivered.v1", final: .delivered, weight: 12, traits: [.endsEntry, .isTaken])
+    case .updated: Row(event: "carillon.updated.v1", final: .updated, weight: 13, traits: [.endsEntry, .isTaken])
+    case .removed: Row(event: "carillon.removed.v1", final: .removed, weight: 11, traits: [.endsEntry, .isTaken])
+    case .collapsed:
+      Row(
+        event: "carillon.collapsed.v1", journal: 2, request: "collapsed", device: "collapsed", final: .collapsed, weight: 7,
+        traits: .endsEntry)
+    case .expired:
+      Row(
+        event: "carillon.expired.v1", journal: 1, request: "expired", device: "expired", final: .expired, weight: 9,
+        traits: [.endsEntry, .wasKept])
+    case .evicted: Row(event: "carillon.evicted.v1", final: .evicted, weight: 8, traits: .endsEntry)
+    case .filtered: Row(event: "carillon.filtered.v1", journal: 7, request: "filtered", final: .filtered, weight: 6, traits: .endsEntry)
+    case .duplicate:
+      Row(event: "carillon.duplicate.v1", journal: 3, request: "duplicate", device: "duplicate", final: .duplicate, weight: 1)
+    case .unregistered:
+      Row(
+        event: "carillon.unregistered.v1", journal: 4, request: "unregistered", device: "unregistered", final: .unregistered, weight: 5,
+        traits: .endsEntry)
+    case .canceled:
+      Row(
+        event: "carillon.canceled.v1", journal: 13, request: "canceled", device: "canceled", final: .canceled, weight: 4, traits: .endsEntry
+      )
+    case .rejected: Row(event: "carillon.rejected.v1", journal: 8, request: "rejected", final: .rejected, weight: 3, traits: .endsEntry)
+    case .wrongApplication:
+      Row(word: "wrong application", journal: 6, request: "rejected", device: "wrong_application", final: .rejected, weight: 3)
+    case .deadLettered: Row(word: "dead-lettered", journal: 9, request: "poison", final: .rejected, weight: 3)
+    case .wrongUser: Row(word: "left out", journal: 5, device: "other_user", final: .wrongUser, weight: 1)
+    case .replayed: Row(word: "applied before", journal: 12, request: "replayed")
+    case .unreadable: Row(word: "passed over as unreadable", journal: 11)
+    case .queued: Row(word: "queued", journal: 0, request: "queued", device: "queued", weight: 2, traits: .wasKept)
+    case .scheduled: Row(word: "scheduled", journal: 10, request: "scheduled", weight: 2)
+    case .carriedOut: Row(word: "carried out", journal: 14, request: "carried_out")
+    case .addressed: Row(event: "carillon.addressed.v1", request: "addressed")
     // The acknowledgement may be lost with its session. A person who responds has seen the notification.
-    case .response: ("carillon.response.v1", nil, nil, nil, nil, .delivered, 10, [])
-    case .dismissed: ("carillon.dismissed.v1", nil, nil, nil, nil, .delivered, 10, [])
-    case .registered: ("carillon.registered.v1", nil, nil, nil, nil, nil, nil, [.isAboutDevice])
-    case .settingsChanged: ("carillon.settings-changed.v1", nil, nil, nil, nil, nil, nil, [.isAboutDevice])
-    case .unregisteredDevice: ("carillon.unregistered-device.v1", nil, nil, nil, nil, nil, nil, [.isAboutDevice])
+    case .response: Row(event: "carillon.response.v1", final: .delivered, weight: 10)
+    case .dismissed: Row(event: "carillon.dismissed.v1", final: .delivered, weight: 10)
+    case .registered: Row(event: "carillon.registered.v1", traits: .isAboutDevice)
+    case .settingsChanged: Row(event: "carillon.settings-changed.v1", traits: .isAboutDevice)
+    case .unregisteredDevice: Row(event: "carillon.unregistered-device.v1", traits: .isAboutDevice)
     }
   }
 
@@ -125,7 +151,7 @@ extension Outcome {
 
 extension Outcome {
   /// The CloudEvents type, `ce_type`; nil for an outcome without an event.
-  public var cloudEventsType: StaticString? { Self.table[rawValue].type }
+  public var cloudEventsType: StaticString? { Self.table[rawValue].event }
 
   /// The outcomes that have an event.
   public static let events = allCases.filter { $0.cloudEventsType != nil }
@@ -135,7 +161,7 @@ extension Outcome {
   /// For an event it is the middle of its type, `carillon.<name>.v1`. Else it is the word of `explain` for the journal's verdict.
   public var name: String {
     let row = Self.table[rawValue]
-    return row.word?.description ?? String((row.type?.description ?? "").dropFirst("carillon.".count).dropLast(".v1".count))
+    return row.word?.description ?? String((row.event?.description ?? "").dropFirst("carillon.".count).dropLast(".v1".count))
   }
 
   /// Finds the outcome of an event's name.
@@ -165,7 +191,7 @@ extension Outcome {
   /// The verdict's byte in the journal; nil for an outcome that is no verdict.
   ///
   /// It takes four bits, and 15 is a run. Never renumber.
-  public var journalByte: UInt8? { Self.table[rawValue].journalByte }
+  public var journalByte: UInt8? { Self.table[rawValue].journal }
 
   /// Finds the verdict of a byte in the journal.
   public init?(journalByte byte: UInt8) {
@@ -176,17 +202,17 @@ extension Outcome {
   private static let verdicts = (0...JournalLayout.verdictMask).map { byte in allCases.first { $0.journalByte == byte } }
 
   /// The word in the metric of requests; nil for outcomes that it does not count.
-  public var requestLabel: String? { Self.table[rawValue].requestLabel?.description }
+  public var requestLabel: String? { Self.table[rawValue].request?.description }
 
   /// The word in the metric of the judge's verdicts; nil for other outcomes.
-  public var deviceLabel: String? { Self.table[rawValue].deviceLabel?.description }
+  public var deviceLabel: String? { Self.table[rawValue].device?.description }
 }
 
 // MARK: At a device
 
 extension Outcome {
   /// The final outcome at a device that this implies; nil if it implies none.
-  public var finalOutcome: Outcome? { Self.table[rawValue].finalOutcome }
+  public var finalOutcome: Outcome? { Self.table[rawValue].final }
 
   /// The weight among a request's outcomes at a device; nil if it is none.
   ///

@@ -283,7 +283,7 @@ extension TransformCore {
   }
 
   /// Notes in Redis what is applied beyond the requests that wait for a newer program.
-  func passed(_ offsets: [CommitOffset]) { if lane.state.phase.mayCheckpoint { checkpoints.pass(offsets) } }
+  func appliedReadable(below offsets: [CommitOffset]) { if lane.state.phase.mayCheckpoint { checkpoints.writeReadable(offsets) } }
 }
 
 extension TransformCore {
@@ -348,7 +348,7 @@ extension TransformCore: PipelineOwner {
     newerTimer.start(after: Self.newerMilliseconds)
   }
 
-  func passes(_ ticket: RecordTicket) { member?.committer?.pass(ticket) }
+  func setAside(_ ticket: RecordTicket) { member?.committer?.setAside(ticket) }
 }
 
 extension TransformCore: CheckpointsOwner {

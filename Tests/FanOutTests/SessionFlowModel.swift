@@ -67,7 +67,7 @@ struct SessionFlowModel {
   /// The transform stage puts an entry into the mailbox, and produces its record unless that is lost.
   mutating func publish(_ revision: Revision, isLost: Bool) {
     mailbox.append(revision)
-    mailbox.sort()
+    mailbox.sort { $0.isKeptBefore($1) }
     if !isLost { records.append(revision) }
   }
 

@@ -9,17 +9,17 @@ private struct NaiveTracker {
     var offset: Int64
     var timestamp: Int64
     var isFinished = false
-    var isPassed = false
+    var isSetAside = false
   }
 
   var records: [Record] = []
   var committable: Int64? { records.prefix { $0.isFinished }.last.map { $0.offset + 1 } }
   var committableTimestamp: Int64? { records.prefix { $0.isFinished }.last?.timestamp }
 
-  /// Below it all records are finished or passed over; nil unless an unfinished one is passed over.
-  var passed: Int64? {
-    guard records.contains(where: { $0.isPassed && !$0.isFinished }) else { return nil }
-    return records.prefix { $0.isFinished || $0.isPassed }.last.map { $0.offset + 1 }
+  /// Below it all records are finished or set aside; nil unless an unfinished one is set aside.
+  var beyondSetAside: Int64? {
+    guard records.contains(where: { $0.isSetAside && !$0.isFinished }) else { return nil }
+    return records.prefix { $0.isFinished || $0.isSetAside }.last.map { $0.offset + 1 }
   }
 
   /// Nothing is left to begin below an offset.
@@ -80,10 +80,10 @@ private struct NaiveTracker {
           #expect(beginning == .ignored && naive[partition] == nil)
         }
       case 55..<60:
-        if let ticket = stale.randomElement(using: &random) { tracker.pass(ticket) }
+        if let ticket = stale.randomElement(using: &random) { tracker.setAside(ticket) }
         guard let (ticket, place) = open.randomElement(using: &random) else { continue }
-        tracker.pass(ticket)
-        naive[Int(ticket.partition)]?.records[place].isPassed = true
+        tracker.setAside(ticket)
+        naive[Int(ticket.partition)]?.records[place].isSetAside = true
       default:
         guard !open.isEmpty else { continue }
         let (ticket, place) = open.remove(at: Int(random.next() % UInt64(open.count)))
@@ -100,8 +100,8 @@ private struct NaiveTracker {
         #expect(progress?.newest == model.records.last?.offset && progress?.committable == model.committable)
         #expect(model.committable == nil || progress?.committableTimestamp == model.committableTimestamp)
       }
-      let passed = Dictionary(uniqueKeysWithValues: tracker.passed.map { ($0.partition, $0.offset) })
-      #expect(passed == naive.compactMapValues(\.passed))
+      let beyond = Dictionary(uniqueKeysWithValues: tracker.beyondSetAside.map { ($0.partition, $0.offset) })
+      #expect(beyond == naive.compactMapValues(\.beyondSetAside))
       #expect(tracker.inFlight == naive.values.reduce(0) { $0 + $1.inFlight })
     }
   }

@@ -87,8 +87,8 @@ import Testing
         revision.append(to: &buffer)
         return buffer.withUnsafeBytes { Array($0) }
       }
-      #expect((left < right) == bytes(left).lexicographicallyPrecedes(bytes(right)))
-      #expect((left < right) == Array(left.description.utf8).lexicographicallyPrecedes(Array(right.description.utf8)))
+      #expect(left.isKeptBefore(right) == bytes(left).lexicographicallyPrecedes(bytes(right)))
+      #expect(left.isKeptBefore(right) == Array(left.description.utf8).lexicographicallyPrecedes(Array(right.description.utf8)))
       #expect(Revision(left.description) == left)
       #expect(bytes(left).withUnsafeBytes { Revision(bytes: $0) } == left)
     }

@@ -3,7 +3,7 @@ import Testing
 @testable import Notifications
 @testable import Operations
 
-/// What the topics say in a test: requests, the journal and events; and what the judges find in it.
+/// What the topics say in a test: requests, the journal and events; and what the audit finds in it.
 ///
 /// Times are milliseconds after a beginning; reading begins an hour after it. Requests lie in partition 0, so does their journal, and events in
 /// partition 1. Requests of which a test says nothing else are journaled as judged, and not kept.
@@ -195,7 +195,7 @@ struct AuditHistory {
     return fact
   }
 
-  /// What the judges find, whatever order the facts come in.
+  /// What the audit finds, whatever order the facts come in.
   func findings(limit: Int = 20) -> AuditFindings {
     var findings = AuditFindings(limit: limit)
     var rules = rules
@@ -204,12 +204,12 @@ struct AuditHistory {
     var requests = joined.filter { $0.outcome?.isAboutDevice != true }
     var devices = joined.filter { $0.outcome?.isAboutDevice == true }
     var schedules = schedules
-    let judge = RequestJudge(rules: rules, onSchedule: { schedules.append($0) }, handOn: { devices.append($0) })
-    judge.judge(&requests, &findings)
+    let audit = RequestAudit(rules: rules, onSchedule: { schedules.append($0) }, handOn: { devices.append($0) })
+    audit.check(&requests, &findings)
     schedules.shuffle()
-    OccurrenceJudge(rules: rules).judge(&schedules, &findings)
+    OccurrenceAudit(rules: rules).check(&schedules, &findings)
     devices.shuffle()
-    DeviceJudge(rules: rules).judge(&devices, &findings)
+    DeviceAudit(rules: rules).check(&devices, &findings)
     return findings
   }
 

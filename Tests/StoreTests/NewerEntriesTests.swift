@@ -107,7 +107,7 @@ import Testing
   }
 }
 
-/// The second marker of a partition, which passes over requests that wait for a newer program.
+/// The second marker of a partition, without requests that wait for a newer program.
 @Suite struct PassingMarkerTests {
   @Test func `the second marker counts where it is farther, of the same incarnation, and in all buckets`() async throws {
     try await TestJudge.with { (judge) async throws in
@@ -115,24 +115,24 @@ import Testing
       func reach(_ partition: Int32 = 0) async throws -> Int64? { try await judge.appliedPassing(in: partition) }
       try await judge.raise(.requests(0), Marker(offset: 5, timestamp: 50, incarnation: 1))
       #expect(try await reach() == 5)
-      try await judge.raise(.passing(0), Marker(offset: 9, timestamp: 90, incarnation: 1))
+      try await judge.raise(.readableRequests(0), Marker(offset: 9, timestamp: 90, incarnation: 1))
       #expect(try await reach() == 9)
       // Another owner of the partition begins again, and says what it has applied.
-      try await judge.raise(.passing(0), Marker(offset: 7, timestamp: 70, incarnation: 1))
+      try await judge.raise(.readableRequests(0), Marker(offset: 7, timestamp: 70, incarnation: 1))
       #expect(try await reach() == 7)
-      try await judge.command("HDEL", "k{0}", .text(MarkedPartition.passing(0).field))
+      try await judge.command("HDEL", "k{0}", .text(MarkedPartition.readableRequests(0).field))
       #expect(try await reach() == 5)
-      try await judge.raise(.passing(0), Marker(offset: 9, timestamp: 90, incarnation: 0))
+      try await judge.raise(.readableRequests(0), Marker(offset: 9, timestamp: 90, incarnation: 0))
       #expect(try await reach() == 5, "it is of the deleted topic")
-      try await judge.raise(.passing(0), Marker(offset: 3, timestamp: 30, incarnation: 1))
+      try await judge.raise(.readableRequests(0), Marker(offset: 3, timestamp: 30, incarnation: 1))
       #expect(try await reach() == 5)
-      try await judge.raise(.passing(1), Marker(offset: 9, timestamp: 90, incarnation: 1))
+      try await judge.raise(.readableRequests(1), Marker(offset: 9, timestamp: 90, incarnation: 1))
       #expect(try await reach(1) == 0, "nothing is known of the partition's topic")
       let other = Marker(offset: 99, timestamp: 1, incarnation: 1)
       try await judge.command("HSET", "k{0}", .text("q0/\(Layout.schedule.newest + 1)"), .bytes(other.bytes))
-      #expect(try await reach() == 5, "who reads newer schedules passes over other requests")
+      #expect(try await reach() == 5, "who reads newer schedules waits for other requests")
       try await judge.command("DEL", "k{0}")
-      try await judge.raise(.passing(0), Marker(offset: 9, timestamp: 90, incarnation: 1))
+      try await judge.raise(.readableRequests(0), Marker(offset: 9, timestamp: 90, incarnation: 1))
       #expect(try await judge.command("EXISTS", "k{0}").integer == 0, "a bucket that is lost stays lost")
     }
   }
@@ -142,7 +142,7 @@ extension TestJudge {
   /// How far a partition is applied but for requests that wait for a newer program.
   fileprivate func appliedPassing(in partition: Int32) async throws -> Int64? {
     guard let shards else { return nil }
-    return try await Markers(shards).appliedOffsets(passingIn: [partition])?[partition]
+    return try await Markers(shards).readableOffsets(of: [partition])?[partition]
   }
 
   /// Sets a marker in all buckets that Redis has.

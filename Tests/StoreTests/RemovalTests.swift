@@ -336,13 +336,13 @@ import Testing
 
   /// The ids that a device may still be sent of a history: the rule, without any order of judging.
   private static func left(of records: [Judged]) -> Set<UInt64> {
-    let floor = records.filter(\.removesAll).map(\.revision).max()
+    let floor = records.filter(\.removesAll).map(\.revision).max { $0.isKeptBefore($1) }
     return Set(
       records.filter { record in
-        if let floor, record.revision < floor, !record.waitsForPlace { return false }
+        if let floor, record.revision.isKeptBefore(floor), !record.waitsForPlace { return false }
         if record.removesAll { return true }
         return !records.contains { other in
-          guard other.revision > record.revision else { return false }
+          guard record.revision.isKeptBefore(other.revision) else { return false }
           if !record.collapse.isEmpty { return other.collapse == record.collapse }
           return other.withdraws == record.id && record.withdraws == nil
         }
@@ -367,20 +367,20 @@ import Testing
           let requests = Array(order[start..<start + count])
           for (request, said) in zip(requests, try await judge.judge(requests)) {
             #expect(said != .duplicate && said != .unreadable && said != .unknown, "seed \(seed), \(request)")
-            if case .new(let revision, _, _) = said, let floor, revision < floor, !request.waitsForPlace {
+            if case .new(let revision, _, _) = said, let floor, revision.isKeptBefore(floor), !request.waitsForPlace {
               Issue.record("seed \(seed): \(request) came below the floor \(floor)")
             }
-            if request.removesAll { floor = max(floor ?? request.revision, request.revision) }
+            if request.removesAll, floor?.isKeptBefore(request.revision) ?? true { floor = request.revision }
           }
           start += count
         }
         let kept = try await judge.mailbox(device)
         let floors = try await judge.floor(device)?.revision
-        #expect(floors == records.filter(\.removesAll).map(\.revision).max(), "seed \(seed)")
+        #expect(floors == records.filter(\.removesAll).map(\.revision).max { $0.isKeptBefore($1) }, "seed \(seed)")
         // What lies below the floor stays until its event is durable; a session cancels it.
         let sendable = kept.filter { id in
           guard let record = revisions[id] else { return true }
-          return record.waitsForPlace || floors.map { record.revision >= $0 } ?? true
+          return record.waitsForPlace || floors.map { !record.revision.isKeptBefore($0) } ?? true
         }
         #expect(sendable == expected, "seed \(seed), device \(device)")
       }

@@ -87,7 +87,7 @@ import Worker
     private mutating func read(_ partition: Int) {
       guard isSound, let offset = lane[partition].position, lane[partition].inFlight.count < 5 else { return }
       lane[partition].position = offset + 1
-      switch table.judge(Self.name(partition), partition, offset: offset, timestamp: Self.time(below: offset + 1)) {
+      switch table.firstRecord(of: Self.name(partition), partition, offset: offset, timestamp: Self.time(below: offset + 1)) {
       case .work: lane[partition].inFlight.insert(offset)
       case .skip: if !isApplied(partition, offset) { failure = "\(partition)/\(offset) is skipped and was not applied" }
       case .madeAgain: failure = "\(partition)/\(offset) is taken for one of another topic"
@@ -275,20 +275,20 @@ import Worker
     let partition = AssignedPartition(
       topicPartition: World.name(1), index: 1, generation: 1, startOffset: nil, startsAgain: false)
     var table = CheckpointTable(Topics())
-    func passing(_ offset: Int64) -> (markers: [Int: Marker], changes: [MarkerChange]) {
-      table.passing([CommitOffset(partition: 1, generation: 1, offset: offset, timestamp: 1_000 + offset)])
+    func readable(_ offset: Int64) -> (markers: [Int: Marker], changes: [MarkerChange]) {
+      table.readable([CommitOffset(partition: 1, generation: 1, offset: offset, timestamp: 1_000 + offset)])
     }
     table.began(partition, at: Marker(offset: 5, timestamp: 1_005))
-    #expect(passing(8).changes.isEmpty, "the marker is not confirmed")
+    #expect(readable(8).changes.isEmpty, "the marker is not confirmed")
     table.reachedEnd(1, at: 5)
-    let first = passing(8)
+    let first = readable(8)
     #expect(first.changes.map(\.isForced) == [true])
-    table.passed(first.markers, isComplete: true)
-    #expect(passing(8).changes.isEmpty, "it stands there already")
-    let next = passing(9)
+    table.wroteReadable(first.markers, isComplete: true)
+    #expect(readable(8).changes.isEmpty, "it stands there already")
+    let next = readable(9)
     #expect(next.changes.map(\.isForced) == [false] && next.changes.map(\.expected) == [first.markers[1]])
-    table.passed(next.markers, isComplete: false)
-    #expect(passing(9).changes.map(\.isForced) == [true], "nobody knows which of them stands there")
+    table.wroteReadable(next.markers, isComplete: false)
+    #expect(readable(9).changes.map(\.isForced) == [true], "nobody knows which of them stands there")
   }
 
   @Test func onlyAPartitionThatIsThereHasUnconfirmedMarkers() {

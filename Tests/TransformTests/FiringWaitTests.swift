@@ -62,8 +62,8 @@ import Testing
     }
 
     // The chains go, and are made again, many times.
-    let ledger = Ledger<Int>(tries: 3, chained: 3)
-    let wait: FiringWait<Int>
+    let wait = FiringWait(FiringOrder(chained: 3))
+    let ledger = Ledger<Int>(tries: 3)
     let schedules = TestSchedules()
     let sequence: StageSequence<Int>
     var random: SeededRandom
@@ -73,7 +73,6 @@ import Testing
     var (begun, ended, overtaken) = (0, 0, 0)
 
     init(seed: UInt64) {
-      wait = FiringWait(ledger)
       sequence = StageSequence([wait, schedules], ledger)
       random = SeededRandom(seed: seed)
       sequence.owner = self
@@ -109,6 +108,9 @@ import Testing
       var content = RequestContent.test(number: record.number)
       content.entry.mayReplace = record.kind == .named && !asks
       if record.kind == .firing || asks { content.schedule = .test(record.schedule, isFiring: record.kind == .firing) }
+      if content.concernsSchedules {
+        wait.begins(slot, order: ledger.order(of: slot), target: record.target, isFiring: record.kind == .firing)
+      }
       sequence.beginTurn()
       if sequence.take(slot, content, target: record.target) != nil { judge(slot) }
       answered(slot, fails: false)

@@ -3,15 +3,12 @@ import Testing
 
 @testable import Transform
 
-/// The ledger of the in-flight records, by random histories beside a naive model: a list of what was begun, in its order.
+/// The ledger of the in-flight records, by random histories beside a naive model.
 @Suite struct LedgerTests {
   /// A record as the model knows it.
   private struct Model {
     let number: Int
-    let target: UInt64
-    var parked: ParkedRecord?
-    var isAtStage = false
-    var isJudged = false
+    /// Calls that have not answered.
     var outstanding = 0
     var hasFailed = false
     var faults = 0
@@ -35,70 +32,22 @@ import Testing
 
     mutating func one(in count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
 
-    /// The stages have let a record go on: no earlier record of its target may still be at a stage.
-    mutating func judge(_ slot: Slot) throws {
-      let model = try #require(records[slot])
-      let before = records.values.filter { $0.target == model.target && $0.number < model.number && $0.parked != nil && !$0.isJudged }
-      #expect(before.isEmpty, "\(model.number) is judged before \(before.map(\.number))")
-      #expect(!model.isJudged)
-      records[slot]?.isJudged = true
-      let calls = Int.random(in: 1...3, using: &random)
-      records[slot]?.outstanding += calls
-      ledger.expect(calls, of: slot)
-    }
-
     mutating func start(_ slot: Slot) throws {
-      let model = try #require(records[slot])
-      records[slot]?.outstanding = 1
+      let calls = Int.random(in: 1...3, using: &random)
+      #expect(ledger.isDeadLetter(slot) == (try #require(records[slot]).isDeadLetter))
+      records[slot]?.outstanding = calls + 1
       records[slot]?.hasFailed = false
-      records[slot]?.isJudged = false
-      records[slot]?.parked = nil
-      #expect(ledger.isDeadLetter(slot) == model.isDeadLetter)
-      if model.isDeadLetter {
-        ledger.expect(1, of: slot)
-        records[slot]?.outstanding += 1
-      } else {
-        let isParked = one(in: 4)
-        if ledger.pass(slot, target: model.target, at: isParked ? 0 : nil) {
-          #expect(!isParked)
-          try judge(slot)
-        } else {
-          records[slot]?.parked = ledger.parked(slot, at: 0)
-          records[slot]?.isAtStage = isParked
-          records[slot]?.outstanding += 1
-        }
-      }
+      ledger.expect(calls, of: slot)
       try answer(slot, .done)  // It has been read.
     }
 
     mutating func begin() throws {
       let slot = ledger.begin(begun)
       #expect(records[slot] == nil, "a slot is given twice")
-      records[slot] = Model(number: begun, target: .random(in: 0..<3, using: &random))
+      #expect(ledger.order(of: slot) == UInt64(begun))
+      records[slot] = Model(number: begun)
       begun += 1
       try start(slot)
-    }
-
-    mutating func judge(_ slots: [Slot]) throws {
-      for slot in slots {
-        try judge(slot)
-        try answer(slot, .done)
-      }
-    }
-
-    mutating func stage(_ parked: ParkedRecord) throws {
-      let slots = ledger.stageAnswered(parked)
-      if records[parked.slot]?.parked == parked { records[parked.slot]?.isAtStage = false }
-      try judge(slots)
-    }
-
-    /// A stage cannot answer: the record is started again, and the next records of its target do not wait for that.
-    mutating func fail(_ parked: ParkedRecord) throws {
-      let slots = ledger.stageFailed(parked)
-      records[parked.slot]?.isAtStage = false
-      records[parked.slot]?.parked = nil
-      try answer(parked.slot, .failed)
-      try judge(slots)
     }
 
     mutating func answer(_ slot: Slot, _ conclusion: Conclusion) throws {
@@ -123,11 +72,7 @@ import Testing
       let (ended, failed) = (ledger.takeEnded(), ledger.takeFailed())
       #expect(ended.count == endNotes.count && Set(ended) == endNotes, "a record ends with its last answer")
       #expect(failed.count == failNotes.count && Set(failed) == failNotes, "a failed record is started again after its last answer")
-      for slot in ended {
-        let model = try #require(records[slot])
-        #expect(model.isJudged || model.isDeadLetter)
-        remove(slot)
-      }
+      for slot in ended { remove(slot) }
       retrying.formUnion(failed)
       (endNotes, failNotes) = ([], [])
     }
@@ -145,85 +90,46 @@ import Testing
     }
   }
 
-  @Test func `each record ends once, in the order of its target, and none is forgotten`() throws {
+  @Test func `each record ends once, and none is forgotten`() throws {
     for seed in 0..<(isComplete ? 60 : 12) as Range<UInt64> {
       var history = History(seed: seed)
-      var late: [ParkedRecord] = []
       for _ in 0..<400 {
         let slots = history.records.keys.sorted()
-        switch Int.random(in: 0..<13, using: &history.random) {
-        case 0..<4: try history.begin()
-        case 4, 5:
-          let atStage = slots.compactMap { history.records[$0] }.filter(\.isAtStage).compactMap(\.parked)
-          if let parked = atStage.randomElement(using: &history.random) {
-            if history.one(in: 4) { try history.fail(parked) } else { try history.stage(parked) }
-          }
-        case 6..<9:
-          let working = slots.filter { slot in
-            history.records[slot].map { $0.outstanding > 0 && ($0.isJudged || history.ledger.isDeadLetter(slot)) } ?? false
-          }
-          if let slot = working.randomElement(using: &history.random) {
+        switch Int.random(in: 0..<10, using: &history.random) {
+        case 0..<3: try history.begin()
+        case 3..<7:
+          if let slot = slots.filter({ history.records[$0]?.outstanding ?? 0 > 0 }).randomElement(using: &history.random) {
             let conclusions: [Conclusion] = [.failed, .poisoned("an error"), .done, .done, .done, .done, .done, .done, .done, .done]
             try history.answer(slot, conclusions.randomElement(using: &history.random) ?? .done)
           }
-        case 9: try history.retry(failedBefore: Int.random(in: 0...2, using: &history.random))
-        case 10:
-          // A partition is revoked: some parked records and retries are over, and stages answer for them later all the same.
+        case 7: try history.retry(failedBefore: Int.random(in: 0...2, using: &history.random))
+        case 8:
+          // A partition is revoked: some retries are over.
           let over = Set(slots.filter { _ in history.one(in: 3) })
-          let (revoked, _, released) = history.ledger.takeRevoked { over.contains($0) }
+          let revoked = history.ledger.takeRetries { over.contains($0) }
+          #expect(Set(revoked) == history.retrying.intersection(over))
           for slot in revoked {
-            let model = try #require(history.records[slot])
-            #expect(over.contains(slot) && !model.isJudged || history.retrying.contains(slot))
-            if let parked = model.parked { late.append(parked) }
             history.retrying.remove(slot)
             history.remove(slot)
           }
-          try history.judge(released)
-        case 11: try history.drain()
-        default:
-          if let parked = late.popLast() {
-            let judged = history.ledger.stageAnswered(parked) + history.ledger.stageFailed(parked)
-            #expect(judged.isEmpty, "a late answer changes nothing")
-          }
+        default: try history.drain()
         }
         #expect(history.ledger.count == history.records.count)
       }
       try end(&history)
-      #expect(history.ended.count == history.begun, "seed \(seed): forgotten")
-      #expect(history.ledger.count == 0 && history.ledger.parked == 0)
+      #expect(history.ended.count == history.begun && history.ledger.count == 0, "seed \(seed): forgotten")
     }
   }
 
-  /// When nothing fails and every stage answers, everything ends.
+  /// When nothing fails, everything ends.
   private func end(_ history: inout History) throws {
     for _ in 0..<100 where !history.records.isEmpty {
-      for parked in history.records.values.filter(\.isAtStage).compactMap(\.parked) { try history.stage(parked) }
       for slot in history.records.keys.sorted() {
-        while let model = history.records[slot], model.outstanding > 0, model.isJudged || history.ledger.isDeadLetter(slot) {
-          try history.answer(slot, .done)
-        }
+        while history.records[slot]?.outstanding ?? 0 > 0 { try history.answer(slot, .done) }
       }
       try history.drain()
       try history.retry()
     }
-  }
-
-  @Test func `a parked record delays no other target`() {
-    let ledger = Ledger<Int>(tries: 3)
-    let slots = (0..<3).map { ledger.begin($0) }
-    let isJudged = [
-      ledger.pass(slots[0], target: 1, at: 0), ledger.pass(slots[1], target: 2, at: nil), ledger.pass(slots[2], target: 1, at: nil),
-    ]
-    #expect(isJudged == [false, true, false])
-    #expect(ledger.stageAnswered(ledger.parked(slots[0], at: 0)) == [slots[0], slots[2]])
-  }
-
-  @Test func `records of a target pass their stages side by side`() {
-    let ledger = Ledger<Int>(tries: 3)
-    let slots = (0..<2).map { ledger.begin($0) }
-    for slot in slots { _ = ledger.pass(slot, target: 1, at: 0) }
-    #expect(ledger.stageAnswered(ledger.parked(slots[1], at: 0)).isEmpty, "it has passed, and waits for the earlier one")
-    #expect(ledger.stageAnswered(ledger.parked(slots[0], at: 0)) == slots)
   }
 
   @Test func `a record that has failed for the first time is not kept back by those that fail again and again`() {
@@ -255,25 +161,40 @@ import Testing
     #expect(next == slot && !ledger.isDeadLetter(next) && ledger.faults(next) == 0 && ledger.reason(next) != "two")
   }
 
-  @Test func `an unexplained error counts towards a dead letter only where a later check finds Redis sound`() {
-    for isSound in [false, true] {
-      let ledger = Ledger<Int>(tries: 1)
-      let slots = (0..<3).map { ledger.begin($0) }
-      ledger.failed(ledger.answer(slots[0]), unexplained: "strange")
-      ledger.failed(ledger.answer(slots[1]), unexplained: "strange")
-      ledger.checkBegins()
-      ledger.failed(ledger.answer(slots[2]), unexplained: "strange")
-      _ = ledger.takeFailed()
-      _ = ledger.remove(slots[1])
-      let next = ledger.begin(3)
-      #expect(next == slots[1])
-      #expect(ledger.checkEnded(passed: isSound), "the last error has come since the check began")
-      #expect(ledger.isDeadLetter(slots[0]) == isSound && !ledger.isDeadLetter(slots[2]))
-      ledger.checkBegins()
-      #expect(!ledger.checkEnded(passed: isSound))
-      #expect(ledger.isDeadLetter(slots[2]) == isSound)
-      #expect(!ledger.isDeadLetter(next), "a slot's next record is not to blame")
+  @Test func `an unexplained error is explained by a check that began after it, and of the slot's next record none is`() {
+    var errors = UnexplainedErrors()
+    let slots = (0..<3).map { Slot(number: $0) }
+    for slot in slots.prefix(2) { errors.note(slot, "strange") }
+    errors.checkBegins()
+    errors.note(slots[2], "strange")
+    errors.forget(slots[1])
+    let (explained, isAnotherDue) = errors.checkEnded()
+    #expect(explained == [slots[0]: "strange"] && isAnotherDue, "the last error has come since the check began")
+    errors.checkBegins()
+    let (rest, isThirdDue) = errors.checkEnded()
+    #expect(rest == [slots[2]: "strange"] && !isThirdDue)
+  }
+
+  @Test func `a letter and its event are written once for one fault, and once more for one that comes later`() {
+    var progress = LetterProgress()
+    func begin(isPoison: Bool) -> [Int] {
+      let missing = progress.begin(isPoison: isPoison)
+      return [missing.letter ? 1 : 0, missing.event ? 1 : 0, missing.refusals]
     }
+    let (first, again) = (begin(isPoison: false), begin(isPoison: false))
+    #expect([first, again] == [[1, 1, 0], [0, 0, 0]])
+    progress.letter = .done
+    progress.restart()
+    let rest = begin(isPoison: false)
+    #expect(rest == [0, 1, 0], "Kafka has the letter, and has not taken the event")
+    progress.refusals += 1
+    progress.restart()
+    let poison = begin(isPoison: true)
+    #expect(poison == [1, 1, 0], "the letter of the rule says nothing of what the record ends for now")
+    progress.refusals += 1
+    progress.restart()
+    let smaller = begin(isPoison: true)
+    #expect(smaller == [1, 1, 1])
   }
 
   @Test func `the first note of a turn is told, and no other`() {

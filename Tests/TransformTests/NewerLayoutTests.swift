@@ -66,7 +66,7 @@ import Worker
       // A newer worker has written it. It waits for the cancel.
       try await lane.fire("a")
       await lane.eventually("the cancel waits") { lane.health.unready.contains { $0.name == "layouts" } }
-      await lane.eventually("the marker beyond it stands") { try await lane.marker(.passing(0))?.offset == 3 }
+      await lane.eventually("the marker beyond it stands") { try await lane.marker(.readableRequests(0))?.offset == 3 }
       await lane.eventually("the marker stands below it") { try await lane.marker(.requests(0))?.offset == 1 }
 
       try await lane.probe.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")

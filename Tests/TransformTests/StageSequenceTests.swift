@@ -94,7 +94,7 @@ import Testing
       known[slot]?.hasFailed = false
       known[slot]?.isJudged = false
       // With no active stage nobody is shown anything, unless somebody is parked.
-      let isShown = stages.contains(where: \.isActive) || ledger.parked > 0
+      let isShown = stages.contains(where: \.isActive) || sequence.parked > 0
       known[slot]?.marks = isShown ? 0b11 : 0
       if let content = sequence.take(slot, .test(number: known[slot]?.number ?? 0), target: known[slot]?.target ?? 0) {
         judge(slot, content)
@@ -193,7 +193,7 @@ import Testing
         }
       }
       drain(history)
-      #expect(history.ended == history.begun && history.ledger.count == 0 && history.ledger.parked == 0, "seed \(seed)")
+      #expect(history.ended == history.begun && history.ledger.count == 0 && history.sequence.parked == 0, "seed \(seed)")
     }
   }
 
@@ -206,6 +206,26 @@ import Testing
       for slot in history.outstanding { history.applied(slot) }
       history.retry()
     }
+  }
+
+  @Test func `a parked record delays no other target`() {
+    var queues = TargetQueues()
+    let slots = (0..<3).map { Slot(number: $0) }
+    let isParked = [
+      queues.park(slots[0], target: 1, order: 0, at: 0), queues.park(slots[1], target: 2, order: 1, at: nil),
+      queues.park(slots[2], target: 1, order: 2, at: nil),
+    ]
+    #expect(isParked == [true, false, true])
+    let judged = queues.passed(slots[0])
+    #expect(judged == [slots[0], slots[2]] && queues.count == 0)
+  }
+
+  @Test func `records of a target pass their stages side by side`() {
+    var queues = TargetQueues()
+    let slots = (0..<2).map { Slot(number: $0) }
+    for (order, slot) in slots.enumerated() { _ = queues.park(slot, target: 1, order: UInt64(order), at: 0) }
+    let judged = [queues.passed(slots[1]), queues.passed(slots[0])]
+    #expect(judged == [[], slots], "the later one has passed, and waits for the earlier one")
   }
 
   @Test func onlyRequestsForPersonsWaitForTheRegistry() {

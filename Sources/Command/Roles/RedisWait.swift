@@ -3,7 +3,7 @@ import Redis
 import Store
 import Worker
 
-/// Waits for Redis at a process's start, and judges its settings. A server that evicts would lose notifications silently.
+/// Waits for Redis at a process's start, and inspects its settings. A server that evicts would lose notifications silently.
 actor RedisWait: LoopActor {
   nonisolated let loop: EventLoop
   private var connection: RedisConnection?
@@ -25,8 +25,8 @@ actor RedisWait: LoopActor {
       logger.warning("Redis does not answer", ["error": "\(error)", "retryMs": "\(wait)"])
     }
     connection.start()
-    while let passing = try await judge(connection, logger) {
-      health.set("redis", ready: false, passing)
+    while let finding = try await inspect(connection, logger) {
+      health.set("redis", ready: false, finding)
       try? await Task.sleep(for: .milliseconds(Self.pauseMilliseconds))
     }
     // From now on each lane reports its own state of Redis.
@@ -36,7 +36,7 @@ actor RedisWait: LoopActor {
   private static let pauseMilliseconds = 1_000
 
   /// Why the server cannot be used yet; nil if it can.
-  private func judge(_ connection: RedisConnection, _ logger: Logger) async throws(RedisError) -> String? {
+  private func inspect(_ connection: RedisConnection, _ logger: Logger) async throws(RedisError) -> String? {
     try await connection.waitUntilUp(withinMilliseconds: Int(Int32.max))
     let state: ServerState
     do throws(RedisError) {

@@ -14,7 +14,7 @@ extension Revision {
   /// | none of these | newer | its own revision |
   ///
   /// Among published positions the rule is not an order: three of two partitions can be newer than each other in a circle. So it matters
-  /// which of them came first. What is kept only grows, and kept revisions have one order: `<`.
+  /// which of them came first. What is kept only grows, and kept revisions have one order: ``isKeptBefore(_:)``.
   ///
   /// Redis applies the rule in Lua: `newness.lua` finds stale positions for every script. `known.lua`, a piece of the judge, finds the revision to
   /// keep, and only the judge keeps it. `NewnessTests` compares both with this function. Lua's numbers are exact up to 2^53, far above each
@@ -26,7 +26,7 @@ extension Revision {
   ///   - comesAgain: whether the request has an origin.
   /// - Returns: the revision to keep; nil for a stale position.
   public func judging(_ published: Revision, isSameRequest: Bool = true, comesAgain: Bool = false) -> Revision? {
-    guard published.partition == partition else { return published < self ? nil : published }
+    guard published.partition == partition else { return published.isKeptBefore(self) ? nil : published }
     if sharesPlace(with: published) {
       if isSameRequest { return self }
       if comesAgain { return nil }

@@ -38,9 +38,9 @@ public struct SourceCoordinates: Hashable, Sendable {
 
 /// The place of a request in time: timestamp, partition and offset of its source record.
 ///
-/// Revisions that devices keep have one order, `<`: that of their bytes, and of their text. ``judging(_:isSameRequest:comesAgain:)``
+/// Revisions that devices keep have one order, ``isKeptBefore(_:)``: that of their bytes, and of their text. ``judging(_:isSameRequest:comesAgain:)``
 /// decides which revision a device keeps for a published request.
-public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible {
+public struct Revision: Hashable, Sendable, CustomStringConvertible {
   /// The number of bytes of the binary form: 8, 4 and 8, most significant first.
   public static var byteCount: Int { 20 }
   /// The number of lower-case hexadecimal digits of the text.
@@ -130,8 +130,10 @@ public struct Revision: Hashable, Sendable, Comparable, CustomStringConvertible 
   /// The forty digits.
   public var description: String { withText { $0.text } }
 
-  /// Compares byte by byte. Of two kept revisions the lesser one is older.
-  public static func < (left: Revision, right: Revision) -> Bool {
-    (left.timestamp, left.partition, left.offset) < (right.timestamp, right.partition, right.offset)
+  /// Whether this revision, which a device keeps, is older than another that it keeps: byte by byte.
+  ///
+  /// Published positions have no order, so revisions are not `Comparable`.
+  public func isKeptBefore(_ other: Revision) -> Bool {
+    (timestamp, partition, offset) < (other.timestamp, other.partition, other.offset)
   }
 }

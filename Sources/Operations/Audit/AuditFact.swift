@@ -2,7 +2,7 @@ import Notifications
 
 /// A statement of a record in a fixed form.
 ///
-/// It is the element of spill files and the input of the judges. Hashes replace texts. The position of the record is kept, so that the
+/// It is the element of spill files and the input of `RequestAudit`, `DeviceAudit` and `OccurrenceAudit`. Hashes replace texts. The position of the record is kept, so that the
 /// texts can be read again. The bytes are those of memory, because one process writes and reads them.
 struct AuditFact: Sendable, Hashable {
   enum Kind: Sendable, Hashable {
@@ -44,7 +44,7 @@ struct AuditFact: Sendable, Hashable {
     static let namesSuccessor = Flags(rawValue: 64)
     /// The request removes all notifications.
     ///
-    /// The request's own fact has this flag. So do the facts of its mailbox entries, for the judge of devices.
+    /// The request's own fact has this flag. So do the facts of its mailbox entries, for `DeviceAudit`.
     static let removesAll = namesSuccessor
     /// The request has a location trigger, so no removal of all ends it. The same facts have this flag, and those of endings by another request.
     static let waitsForPlace = isForOtherApplication

@@ -4,7 +4,7 @@ import Notifications
 import Store
 import Worker
 
-/// One audit: reads the topics, stores the facts, and judges them. Loop-confined.
+/// One audit: reads the topics, stores the facts, and checks them. Loop-confined.
 final class AuditRun {
   private(set) var findings: AuditFindings
   private(set) var spilled = 0
@@ -179,7 +179,7 @@ final class AuditRun {
     return !isAfter
   }
 
-  /// Stores a fact. A statement about a device goes to the judge of devices.
+  /// Stores a fact. A statement about a device goes to `DeviceAudit`.
   private func put(_ fact: AuditFact) {
     spill { () throws(SpillError) in
       if fact.outcome?.isAboutDevice == true {
@@ -194,7 +194,7 @@ final class AuditRun {
     spill { () throws(SpillError) in try schedules.add(fact, hash: fact.schedule) }
   }
 
-  /// Keeps a fact until it is judged. The first failure ends the audit.
+  /// Keeps a fact until it is checked. The first failure ends the audit.
   private func spill(_ add: () throws(SpillError) -> Void) {
     guard failure == nil else { return }
     do throws(SpillError) { try add() } catch { failure = error }
@@ -202,21 +202,21 @@ final class AuditRun {
 
   // MARK: Judging
 
-  /// Judges all facts, one part at a time.
+  /// Checks all facts, one part at a time.
   ///
   /// - Parameters:
   ///   - onLost: called with the first record of each request without an outcome.
   ///   - onWaiting: called for each request in a mailbox, once for each device.
-  func judge(
+  func check(
     _ onProgress: (ReadingProgress) -> Void, onLost: @escaping (AuditFact) -> Void = { _ in },
     onWaiting: @escaping (AuditFact) -> Void = { _ in }
   ) throws(SpillError) {
     var said = SteadyClock.milliseconds()
     var progress = ReadingProgress(what: "", read: 0, total: Int64(byRequest.parts + schedules.parts + byDevice.parts))
-    func judgeAll<Fact>(
+    func checkAll<Fact>(
       _ what: String, _ spill: inout Spill<Fact>, _ body: (inout [Fact], inout AuditFindings) -> Void
     ) throws(SpillError) {
-      progress.what = "judging \(what)"
+      progress.what = "checking \(what)"
       for part in 0..<spill.parts {
         var facts = try spill.take(part)
         body(&facts, &findings)
@@ -226,14 +226,14 @@ final class AuditRun {
         onProgress(progress)
       }
     }
-    let requestJudge = RequestJudge(rules: auditRules, onLost: onLost, onSchedule: { [self] in put($0) }) { [self] fact in
+    let requestAudit = RequestAudit(rules: auditRules, onLost: onLost, onSchedule: { [self] in put($0) }) { [self] fact in
       spill { () throws(SpillError) in try byDevice.add(fact, hash: fact.device) }
     }
-    try judgeAll("requests", &byRequest, requestJudge.judge)
+    try checkAll("requests", &byRequest, requestAudit.check)
     if let failure { throw failure }
     spilled += byRequest.bytesOnDisk + byDevice.bytesOnDisk + schedules.bytesOnDisk
-    try judgeAll("schedules", &schedules, OccurrenceJudge(rules: auditRules).judge)
-    try judgeAll("devices", &byDevice, DeviceJudge(rules: auditRules, onWaiting: onWaiting).judge)
+    try checkAll("schedules", &schedules, OccurrenceAudit(rules: auditRules).check)
+    try checkAll("devices", &byDevice, DeviceAudit(rules: auditRules, onWaiting: onWaiting).check)
   }
 
   // MARK: The records of a violation

@@ -42,14 +42,14 @@ package struct AuditReport: Sendable {
 /// Facts have a fixed size. They are distributed by apns-id, and again by device, to parts that each fit into memory. So memory does not
 /// grow with the range, unless one request or device has too many facts.
 extension ClusterTool {
-  /// Reads the topics and judges the facts. Then reads the records of the violations again.
+  /// Reads the topics and checks the facts. Then reads the records of the violations again.
   package func audit(_ settings: AuditSettings) async throws -> AuditReport {
     try await Admin.with(kafka) { admin in
       let reader = reader
       let rules = try await completeRules()
       let run = try await AuditRun(rules, settings, admin)
       try await run.read(reader)
-      try run.judge(onProgress)
+      try run.check(onProgress)
       reader.onProgress = nil
       var timelines: [Explanation] = []
       for violation in run.findings.violations { timelines.append(try await run.timeline(of: violation, reader, admin)) }

@@ -194,7 +194,7 @@ package struct LoadLedger: Sendable {
     if let slot = request.slot {
       let place = kind * LoadPlan.slots + slot
       if let shown = devices[device].shown[place] {
-        let isNewer = revision > shown.revision
+        let isNewer = shown.revision.isKeptBefore(revision)
         // A delivery record may come after the mailbox has sent its successor. Then the device drops it.
         guard isNewer || shown.number < ordinal else {
           totals.dropped += 1

@@ -75,7 +75,7 @@ final class UnfinishedSearch: ReadingPace {
       if count <= Self.maximum { keep(place) }
     }
     var lost: Set<RecordPlace> = []
-    try audit.judge(onProgress, onLost: { fact in take(fact) { lost.insert($0) } }) { [self] fact in
+    try audit.check(onProgress, onLost: { fact in take(fact) { lost.insert($0) } }) { [self] fact in
       take(fact) { waiting[$0, default: []].append(Waiting(device: fact.device, revision: fact.order)) }
     }
     untold = audit.findings.untold

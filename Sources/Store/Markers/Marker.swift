@@ -64,7 +64,7 @@ public enum MarkedPartition: Hashable, Sendable {
   /// Of `devices`.
   case devices(Int32)
   /// Of the requests, but for those that wait for a schedule in a newer layout than this program reads.
-  case passing(Int32)
+  case readableRequests(Int32)
 
   /// The field of its markers, and the beginning of its fields in the crash-loop counts.
   var field: String {
@@ -72,7 +72,7 @@ public enum MarkedPartition: Hashable, Sendable {
     case .requests(let partition): "q\(partition)"
     case .devices(let partition): "d\(partition)"
     // A program that reads a newer layout may apply them, so it has a field of its own.
-    case .passing(let partition): "q\(partition)/\(Layout.schedule.newest)"
+    case .readableRequests(let partition): "q\(partition)/\(Layout.schedule.newest)"
     }
   }
 }

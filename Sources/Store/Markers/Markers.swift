@@ -104,16 +104,16 @@ public final class Markers {
     return Self.lowest(partitions, buckets)
   }
 
-  /// Reads the same, but passes over requests that wait for a schedule in a newer layout than this program reads.
-  public func appliedOffsets(passingIn partitions: [Int32]) async throws(StoreError) -> [Int32: Int64]? {
-    guard let buckets = await read(partitions.map { .requests($0) } + partitions.map { .passing($0) }) else {
+  /// Reads the same, without regard to requests that wait for a schedule in a newer layout than this program reads.
+  public func readableOffsets(of partitions: [Int32]) async throws(StoreError) -> [Int32: Int64]? {
+    guard let buckets = await read(partitions.map { .requests($0) } + partitions.map { .readableRequests($0) }) else {
       throw failure ?? StoreError(.unavailable, "Redis does not answer")
     }
     let farther = buckets.map { bucket in
       bucket.map { markers in
-        zip(markers, markers.dropFirst(partitions.count)).map { applied, passing in
+        zip(markers, markers.dropFirst(partitions.count)).map { applied, readable in
           // After its topic was made again, a partition has another incarnation.
-          passing.map { $0.incarnation == applied?.incarnation && $0.offset > applied?.offset ?? 0 } == true ? passing : applied
+          readable.map { $0.incarnation == applied?.incarnation && $0.offset > applied?.offset ?? 0 } == true ? readable : applied
         }
       }
     }

@@ -16,7 +16,7 @@ struct CheckpointTable {
     var marker: Marker
     var phase: Phase
     /// The second marker that the lane wrote last in this assignment, in all buckets.
-    var passing: Marker?
+    var readable: Marker?
     /// Redis may have lost records that were applied since the marker.
     var isUnverified = false
 
@@ -132,8 +132,8 @@ struct CheckpointTable {
     if case .unconfirmed = owned[index]?.phase { true } else { false }
   }
 
-  /// Judges a record by the marker that reading began at.
-  mutating func judge(_ partition: TopicPartition, _ index: Int, offset: Int64, timestamp: Int64) -> FirstRecord {
+  /// Compares a partition's first record with the marker that reading began at.
+  mutating func firstRecord(of partition: TopicPartition, _ index: Int, offset: Int64, timestamp: Int64) -> FirstRecord {
     guard isUnconfirmed(index), let marker = owned[index]?.marker else { return .work }
     owned[index]?.phase = .level
     hasUnconfirmed = owned.keys.contains(where: isUnconfirmed)
@@ -259,28 +259,28 @@ struct CheckpointTable {
   }
 
   /// The second markers of partitions that have requests which wait for a newer program, where they differ from those written last, and their
-  /// changes. `passed` follows.
+  /// changes. `wroteReadable` follows.
   ///
   /// Only the first of an assignment is set whatever stands there: what differs later shows that Redis has lost something.
-  func passing(_ offsets: [CommitOffset]) -> (markers: [Int: Marker], changes: [MarkerChange]) {
+  func readable(_ offsets: [CommitOffset]) -> (markers: [Int: Marker], changes: [MarkerChange]) {
     var (markers, changes): ([Int: Marker], [MarkerChange]) = ([:], [])
     for offset in offsets {
       guard let each = owned[offset.partition], each.partition.generation == offset.generation, !isUnconfirmed(offset.partition),
         !each.isUnverified, offset.offset > each.marker.offset
       else { continue }
       let next = Marker(offset: offset.offset, timestamp: offset.timestamp, incarnation: each.marker.incarnation)
-      guard next != each.passing else { continue }
-      let partition = MarkedPartition.passing(each.partition.topicPartition.partition)
+      guard next != each.readable else { continue }
+      let partition = MarkedPartition.readableRequests(each.partition.topicPartition.partition)
       markers[offset.partition] = next
       changes.append(
-        each.passing.map { MarkerChange(partition, expected: $0, new: next) } ?? MarkerChange(partition, forcing: next))
+        each.readable.map { MarkerChange(partition, expected: $0, new: next) } ?? MarkerChange(partition, forcing: next))
     }
     return (markers, changes)
   }
 
   /// The second markers were written to all buckets, or perhaps not.
-  mutating func passed(_ markers: [Int: Marker], isComplete: Bool) {
-    for (index, marker) in markers { owned[index]?.passing = isComplete ? marker : nil }
+  mutating func wroteReadable(_ markers: [Int: Marker], isComplete: Bool) {
+    for (index, marker) in markers { owned[index]?.readable = isComplete ? marker : nil }
   }
 
   /// The markers were written.

@@ -39,7 +39,7 @@ final class Checkpoints {
   private(set) var table: CheckpointTable
   private var work = Work.none
   /// Whether second markers are being written.
-  private var isPassing = false
+  private var isWritingReadable = false
   /// Whether the next comparison writes all markers again, to see whether Redis takes writes.
   private var isProbing = false
   weak var owner: (any CheckpointsOwner)?
@@ -60,8 +60,8 @@ final class Checkpoints {
   func probe() { isProbing = true }
 
   /// Judges a partition's first record by the marker at which reading began.
-  func judge(_ partition: TopicPartition, _ index: Int, offset: Int64, timestamp: Int64) -> CheckpointTable.FirstRecord {
-    table.judge(partition, index, offset: offset, timestamp: timestamp)
+  func firstRecord(of partition: TopicPartition, _ index: Int, offset: Int64, timestamp: Int64) -> CheckpointTable.FirstRecord {
+    table.firstRecord(of: partition, index, offset: offset, timestamp: timestamp)
   }
 
   /// A partition was read to its end. Returns the timestamp of the record below its marker, or -1 if it is unknown.
@@ -202,14 +202,14 @@ final class Checkpoints {
   ///
   /// A lane waits for these before its schedules fire (`ScheduleRestoration`). They are written at each interval at which
   /// they have advanced, as long as a request waits.
-  func pass(_ offsets: [CommitOffset]) {
-    guard !isPassing else { return }
-    let (markers, changes) = table.passing(offsets)
+  func writeReadable(_ offsets: [CommitOffset]) {
+    guard !isWritingReadable else { return }
+    let (markers, changes) = table.readable(offsets)
     guard !changes.isEmpty else { return }
-    isPassing = true
+    isWritingReadable = true
     store.write(changes) { [self] written in
-      isPassing = false
-      table.passed(markers, isComplete: written.isComplete)
+      isWritingReadable = false
+      table.wroteReadable(markers, isComplete: written.isComplete)
       if let refusal = written.refusal {
         owner?.redisRefusedWrites(refusal)
       } else if written.lostBuckets > 0 || !written.mismatches.isEmpty {

@@ -98,6 +98,7 @@ struct InFlightRecord {
     var recipients: RecipientPaging.Progress?
     var called: CalledExtensions?
     var excess: RateExcess?
+    var letter = LetterProgress()
   }
 
   init(batch: RetainedBatch, _ begun: BegunRecord, arrived: UInt64) {
@@ -136,6 +137,15 @@ struct InFlightRecord {
     }
   }
 
+  /// Whether Kafka has the record's dead letter, if it gets one.
+  var letter: LetterProgress {
+    get { rare?.letter ?? LetterProgress() }
+    _modify {
+      let rare = makeRare()
+      yield &rare.letter
+    }
+  }
+
   /// Takes the judgement at the record's only device. Returns false if the record is for a person.
   mutating func judged(_ judgement: JournalJudgement) -> Bool {
     if rare?.recipients != nil { return false }
@@ -157,5 +167,6 @@ struct InFlightRecord {
     self.batch = batch
     (verdict, judgement) = (nil, nil)
     rare?.recipients = nil
+    rare?.letter.restart()
   }
 }

@@ -13,9 +13,16 @@ struct LetterProgress {
   var letter = State.missing
   var event = State.missing
   var refusals: Int32 = 0
+  private var isPoison = false
 
   /// What Kafka does not have of them is written now.
-  mutating func begin() -> MissingLetter {
+  ///
+  /// - Parameter isPoison: whether the record cannot be processed. Its former letter may have been for a rule that it breaks.
+  mutating func begin(isPoison: Bool) -> MissingLetter {
+    if isPoison, !self.isPoison {
+      self = LetterProgress()
+      self.isPoison = true
+    }
     defer {
       if letter == .missing { letter = .underWay }
       if event == .missing { event = .underWay }

@@ -15,8 +15,8 @@ protocol PipelineOwner: AnyObject {
   func redisRefusedWrites(_ error: StoreError)
   /// A newer program has written what a record needs. The record waits.
   func foundNewer(_ error: StoreError)
-  /// A request waits for a newer program, and lanes that start pass over it.
-  func passes(_ ticket: RecordTicket)
+  /// A request waits for a newer program. Lanes that start do not wait for it.
+  func setAside(_ ticket: RecordTicket)
 }
 
 /// The way of the records in flight: makes the stages, begins and ends the records, and hands each from stage to stage. Loop-confined.
@@ -176,6 +176,10 @@ final class Pipeline {
     content.schedule = schedules?.job(of: view, inFlight[slot], replaces: replaces)
     content.entry.mayReplace = schedules != nil && content.schedule == nil && view.namesIdentifier
     if inFlight[slot].skipsExtensions, content.mutability == .mutable { content.mutability = .suspected }
+    if let schedules, content.concernsSchedules {
+      schedules.firingWait.begins(
+        slot, order: inFlight.order(of: slot), target: content.targetHash, isFiring: content.schedule?.isFiring == true)
+    }
     guard let content = stages.take(slot, content, target: content.targetHash) else { return .done }
     return address(slot, content)
   }
@@ -198,10 +202,10 @@ final class Pipeline {
   func askWaiting() { recipients.askWaiting() }
 
   /// A check of what Redis does begins.
-  func checkBegins() { inFlight.checkBegins() }
+  func checkBegins() { errors.checkBegins() }
 
   /// It has ended. Returns whether another check is due.
-  func checkEnded(passed: Bool) -> Bool { inFlight.checkEnded(passed: passed) }
+  func checkEnded(passed: Bool) -> Bool { errors.checkEnded(passed: passed) }
 
   // MARK: Delivery reports
 
@@ -216,14 +220,14 @@ final class Pipeline {
       if failure == nil { return inFlight.done(answer) }
       if isTooLarge { inFlight.poisoned(answer, "an event of it is too large for Kafka") } else { inFlight.failed(answer) }
     case .letter:
-      if isTooLarge { inFlight.letterRefused(slot) }
+      if isTooLarge { inFlight[slot].letter.refusals += 1 }
       guard failure == nil else { return inFlight.failed(inFlight.answer(slot)) }
-      inFlight.letterWritten(slot)
+      inFlight[slot].letter.letter = .done
       inFlight.done(inFlight.answer(slot))
     case .letterEvent:
       // One that is too large makes no further letter.
       guard failure == nil || isTooLarge else { return inFlight.failed(inFlight.answer(slot)) }
-      inFlight.letterEventDone(slot)
+      inFlight[slot].letter.event = .done
       inFlight.done(inFlight.answer(slot))
     case .eviction: evictions.reported(Int(number), failed: failure != nil)
     case .journal: journal?.reported(number, failure: failure)
@@ -261,8 +265,7 @@ final class Pipeline {
     }
     if verdict.isPoison { logPoison(slot) }
     if inFlight.attempts(slot) > 0 { pace.succeeded() }
-    let record = inFlight.remove(slot)
-    schedules?.ended(slot, isDone: true)
+    let record = remove(slot, isDone: true)
     lane.metrics.latency.observe(Double(lane.loop.milliseconds() - record.arrived) / 1000)
     lane.metrics.count(verdict, isRegistration: record.isRegistration)
     if record.isRegistration { return lane.notes.finished(record.ticket) }
@@ -273,6 +276,13 @@ final class Pipeline {
       journal.append(source) { $0.append(offset: source.offset, timestamp: source.timestamp, judgement, now: $1) }
     }
     journal.finish(record.ticket, source)
+  }
+
+  private func remove(_ slot: Slot, isDone: Bool) -> InFlightRecord {
+    let record = inFlight.remove(slot)
+    errors.ended(slot)
+    schedules?.ended(slot, isDone: isDone)
+    return record
   }
 
   private func logPoison(_ slot: Slot) {
@@ -291,8 +301,7 @@ final class Pipeline {
   func dropRevoked() {
     let (revoked, released) = stages.takeRevoked { owner?.isCurrent(inFlight[$0].ticket) == false }
     for slot in revoked {
-      let record = inFlight.remove(slot)
-      schedules?.ended(slot, isDone: false)
+      let record = remove(slot, isDone: false)
       lane.metrics.count(.revoked, isRegistration: record.isRegistration)
       lane.notes.finished(record.ticket)
     }

@@ -5,6 +5,7 @@ import Worker
 final class StoreErrors {
   private let inFlight: InFlight
   private let metrics: TransformMetrics
+  private var unexplained = UnexplainedErrors()
   weak var owner: (any PipelineOwner)?
 
   init(_ inFlight: InFlight, _ metrics: TransformMetrics) { (self.inFlight, self.metrics) = (inFlight, metrics) }
@@ -32,12 +33,30 @@ final class StoreErrors {
   func conclude(_ answer: consuming Answer, _ error: StoreError) {
     switch error.code {
     case .faulty: inFlight.poisoned(answer, error.message)
-    case .unexplained: inFlight.failed(answer, unexplained: error.message)
+    case .unexplained:
+      unexplained.note(answer.slot, error.message)
+      inFlight.failed(answer)
     case .newer:
       let record = inFlight[answer.slot]
-      if !record.isRegistration { owner?.passes(record.ticket) }
+      if !record.isRegistration { owner?.setAside(record.ticket) }
       inFlight.failed(answer)
     case .unavailable, .overloaded, .writesRefused, .bucketLost, .refused: inFlight.failed(answer)
     }
   }
+  // MARK: Unexplained errors
+
+  /// A check of the store begins: it explains the errors that have come so far.
+  func checkBegins() { unexplained.checkBegins() }
+
+  /// The check has ended. Where the store does all that workers need, the records were to blame for the errors.
+  ///
+  /// - Returns: whether other errors have come since it began, which another check has to explain.
+  func checkEnded(passed: Bool) -> Bool {
+    let (explained, isAnotherDue) = unexplained.checkEnded()
+    if passed { for (slot, message) in explained { inFlight.blame(slot, message) } }
+    return isAnotherDue
+  }
+
+  /// A record has ended: nothing is to be explained for its slot.
+  func ended(_ slot: Slot) { unexplained.forget(slot) }
 }

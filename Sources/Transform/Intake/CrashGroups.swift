@@ -35,7 +35,7 @@ final class CrashGroups {
 
   private func name(of partition: MarkedPartition) -> String {
     switch partition {
-    case .requests(let number), .passing(let number): "\(TopicPartition(lane.settings.topics.requests, number))"
+    case .requests(let number), .readableRequests(let number): "\(TopicPartition(lane.settings.topics.requests, number))"
     case .devices(let number): "\(TopicPartition(lane.settings.topics.devices, number))"
     }
   }

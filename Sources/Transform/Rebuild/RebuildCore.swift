@@ -578,7 +578,7 @@ extension RebuildCore: PipelineOwner {
   func redisRefusedWrites(_ error: StoreError) { fail(error) }
   func foundNewer(_ error: StoreError) { fail(error) }
 
-  func passes(_ ticket: RecordTicket) {}
+  func setAside(_ ticket: RecordTicket) {}
 }
 
 extension RecordView {

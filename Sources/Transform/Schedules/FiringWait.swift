@@ -6,8 +6,8 @@ import Store
 /// A firing is written later than a request that was published shortly before. So its revision is newer, although it shows what an older
 /// request scheduled. The newer request may replace or cancel that. It asks the schedule first, even when it is retried, and the firing
 /// then finds the schedule ended. A request that waits for a newer program delays only the firings of the schedule that it waits for.
-final class FiringWait<Record>: Stage {
-  private let ledger: Ledger<Record>
+final class FiringWait: Stage {
+  private var order: FiringOrder
   /// Waiting firings, by the slot of the request that each of them waits for.
   private var waiting: [Slot: [(record: ParkedRecord, content: RequestContent)]] = [:]
   /// Requests that wait for a newer program, and the schedule that each asked.
@@ -16,7 +16,16 @@ final class FiringWait<Record>: Stage {
   private var failing: [(record: ParkedRecord, key: ScheduleKey)] = []
   weak var owner: (any StageOwner)?
 
-  init(_ ledger: Ledger<Record>) { self.ledger = ledger }
+  init(_ order: FiringOrder = FiringOrder()) { self.order = order }
+
+  /// A request that concerns schedules is about to pass the stages.
+  ///
+  /// - Parameters:
+  ///   - order: how many records were begun before it.
+  ///   - target: the hash of its target.
+  func begins(_ slot: Slot, order: UInt64, target: UInt64, isFiring: Bool) {
+    self.order.add(slot, target: target, order: order, precedesFirings: !isFiring)
+  }
 
   /// False: the stage gets firings even when it is inactive.
   var isActive: Bool { false }
@@ -26,7 +35,7 @@ final class FiringWait<Record>: Stage {
 
   func take(_ record: ParkedRecord, _ content: RequestContent) -> StageAnswer {
     guard let job = content.schedule, job.isFiring,
-      let earlier = ledger.predecessor(of: record.slot, where: { newer[$0].map { $0 == job.key } ?? true })
+      let earlier = order.predecessor(of: record.slot, where: { newer[$0].map { $0 == job.key } ?? true })
     else { return .pass(content) }
     guard newer[earlier] == nil else {
       failing.append((record, job.key))
@@ -52,13 +61,14 @@ final class FiringWait<Record>: Stage {
 
   /// A request waits until a newer program has applied it to a schedule. Firings of other schedules do not wait for it.
   func left(_ record: ParkedRecord, toNewer key: ScheduleKey) {
-    guard ledger.isParked(record) else { return }
+    guard order.has(record.slot, order: record.order) else { return }
     newer[record.slot] = key
     release(record.slot)
   }
 
   /// A request has ended, or was dropped.
   func ended(_ slot: Slot) {
+    order.remove(slot)
     if !newer.isEmpty { newer[slot] = nil }
     release(slot)
   }

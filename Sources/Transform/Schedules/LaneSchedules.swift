@@ -8,7 +8,7 @@ import Worker
 /// Builds the parts of a lane that handle schedules, and wires them. Loop-confined.
 final class LaneSchedules {
   /// Delays firings until earlier requests have ended.
-  let firingWait: FiringWait<InFlightRecord>
+  let firingWait: FiringWait
   /// Applies requests and firings to the schedules.
   let stage: ScheduleStage
   /// Emits the outcomes, and writes the schedules to Kafka.
@@ -32,7 +32,7 @@ final class LaneSchedules {
     let judge = ScheduleJudge(late: settings.lateMilliseconds, oneAttempt: settings.oneAttemptSeconds * 1000)
     let applier = ScheduleApplier(
       schedules, judge, wallClock: loop.wallMilliseconds, clockTolerance: settings.clockToleranceMilliseconds)
-    firingWait = FiringWait(inFlight)
+    firingWait = FiringWait()
     stage = ScheduleStage(on: loop, applier, devices)
     followUps = ScheduleFollowUps(schedules, judge, outcomes, writer, errors, wallClock: loop.wallMilliseconds)
     let zoneData = ZoneDataUpdate(on: loop, schedules, writer, version: DueTimes.dataVersion, lane.logger)

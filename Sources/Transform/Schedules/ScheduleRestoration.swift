@@ -46,7 +46,7 @@ final class ScheduleRestoration {
     let ends = try await admin.ends(of: journaled).filter { !$0.value.isEmpty }
     let began = SteadyClock.milliseconds()
     while lane.state.phase.phase == .running, lane.state.phase.epoch == epoch {
-      let applied = try await markers.appliedOffsets(passingIn: ends.keys.map(\.partition).sorted()) ?? [:]
+      let applied = try await markers.readableOffsets(of: ends.keys.map(\.partition).sorted()) ?? [:]
       let behind = ends.filter { applied[$0.key.partition] ?? 0 < $0.value.upperBound }.map(\.key.partition).sorted()
       if behind.isEmpty { return lane.state.phase.epoch == epoch }
       if SteadyClock.milliseconds() - began > Self.quietMilliseconds {

@@ -58,7 +58,7 @@ final class Rejections {
   }
 
   private func emit(_ slot: Slot, _ rejection: Rejection, _ envelope: RequestEnvelope) -> Conclusion {
-    emit(slot, reason: rejection.reason.rawValue) { missing in
+    emit(slot, reason: rejection.reason.rawValue, isPoison: false) { missing in
       outcomes.reject(
         inFlight[slot].record, rejection, envelope, tries: inFlight.attempts(slot) + 1, missing: missing, slot: slot)
     }
@@ -71,7 +71,7 @@ final class Rejections {
     if inFlight[slot].isRegistration { inFlight[slot].verdict = .registration(.poison) }
     return reader.readEnvelope(record) { envelope in
       if !inFlight[slot].isRegistration { onRefusal(slot, envelope) }
-      return emit(slot, reason: DeadLetter.poison) { missing in
+      return emit(slot, reason: DeadLetter.poison, isPoison: true) { missing in
         outcomes.deadLetter(
           record, inFlight[slot].isRegistration ? nil : envelope, error: inFlight.reason(slot), tries: inFlight.faults(slot),
           missing: missing, slot: slot)
@@ -80,8 +80,8 @@ final class Rejections {
   }
 
   /// Emits what Kafka does not have yet of a letter and its event.
-  private func emit(_ slot: Slot, reason: String, _ emit: (MissingLetter) -> Outcomes.Produced) -> Conclusion {
-    let missing = inFlight.beginLetter(slot)
+  private func emit(_ slot: Slot, reason: String, isPoison: Bool, _ emit: (MissingLetter) -> Outcomes.Produced) -> Conclusion {
+    let missing = inFlight[slot].letter.begin(isPoison: isPoison)
     let produced = emit(missing)
     if missing.letter, produced.isComplete { metrics.deadLettered(reason) }
     return inFlight.emitted(slot, produced)

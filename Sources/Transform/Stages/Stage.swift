@@ -5,7 +5,7 @@ import Store
 /// A stage that a request passes before it is judged, and that may answer later. Loop-confined.
 ///
 /// `Pipeline` lists the stages, and nothing else knows of them. Records of one target pass a stage side by side. They are judged in their
-/// order, and no other target waits for them (`Ledger`). A record that is started again passes its stages again, so a stage that answers
+/// order, and no other target waits for them (`TargetQueues`). A record that is started again passes its stages again, so a stage that answers
 /// only once remembers its answer.
 protocol Stage: AnyObject {
   /// The owner that gets the answers; set when the stage is listed, and held weakly.

@@ -10,11 +10,16 @@ protocol StageSequenceOwner: AnyObject {
   func keep(_ slot: Slot, _ called: CalledExtensions)
 }
 
-/// Shows each request to the stages, one after the other, and keeps passed requests that wait for an earlier one of their target.
-/// Loop-confined.
+/// Shows each request to the stages, one after the other. Loop-confined.
+///
+/// A stage may answer later. While a record is parked there, the later records of its target pass their stages, but are not judged before
+/// it. It delays no other target. As long as no record is parked, this costs one comparison with zero. A record that is started again takes
+/// its place before those that were begun after it.
 final class StageSequence<Record>: StageOwner {
   private let stages: [any Stage]
   private let ledger: Ledger<Record>
+  /// The order of each target.
+  private var queues = TargetQueues()
   /// Whether a stage is active in this turn.
   private var isActive = false
   /// The contents of requests that have passed and are not judged yet.
@@ -25,6 +30,9 @@ final class StageSequence<Record>: StageOwner {
     (self.stages, self.ledger) = (stages, ledger)
     for stage in stages { stage.owner = self }
   }
+
+  /// How many requests are parked.
+  var parked: Int { queues.count }
 
   /// Records start in this turn.
   func beginTurn() { isActive = stages.contains { $0.isActive } }
@@ -40,11 +48,12 @@ final class StageSequence<Record>: StageOwner {
   /// - Parameter target: the hash of its target.
   /// - Returns: the content that is judged now; nil if the request waits, and the owner gets it later.
   func take(_ slot: Slot, _ content: RequestContent, target: @autoclosure () -> UInt64) -> RequestContent? {
-    if content.concernsSchedules { ledger.aim(slot, at: target(), precedesFirings: content.schedule?.isFiring != true) }
-    guard isActive || ledger.parked > 0 || content.called != nil || content.schedule?.isOpen == true else { return content }
+    guard isActive || queues.count > 0 || content.called != nil || content.schedule?.isOpen == true else { return content }
     var content = content
     let stage = ask(slot, from: 0, &content)
-    if ledger.pass(slot, target: target(), at: stage) { return content }
+    if stage == nil, queues.count == 0 { return content }
+    guard queues.park(slot, target: target(), order: ledger.order(of: slot), at: stage) else { return content }
+    ledger.expect(1, of: slot)
     if stage == nil { gated[slot] = content }
     return nil
   }
@@ -52,7 +61,7 @@ final class StageSequence<Record>: StageOwner {
   /// Asks the stages from this one on. Returns the stage that answers later, or nil.
   private func ask(_ slot: Slot, from first: Int, _ content: inout RequestContent) -> Int? {
     for stage in stages.indices.dropFirst(first) {
-      switch stages[stage].take(ledger.parked(slot, at: stage), content) {
+      switch stages[stage].take(ParkedRecord(slot: slot, order: ledger.order(of: slot), stage: stage), content) {
       case .pass(let next): content = next
       case .later: return stage
       }
@@ -62,14 +71,14 @@ final class StageSequence<Record>: StageOwner {
 
   func passed(_ requests: [(record: ParkedRecord, content: RequestContent)]) {
     var released: [(slot: Slot, content: RequestContent)] = []
-    for (record, content) in requests where ledger.isParked(record) {
+    for (record, content) in requests where queues.isParked(record) {
       var content = content
       keep(record, content)
       if let next = ask(record.slot, from: record.stage + 1, &content) {
-        ledger.move(record, to: next)
+        queues.move(record.slot, to: next)
       } else {
         gated[record.slot] = content
-        released += release(ledger.stageAnswered(record))
+        released += release(queues.passed(record.slot))
       }
     }
     // In this order: a call of a flush may fail at once, and release later requests of these targets.
@@ -78,12 +87,12 @@ final class StageSequence<Record>: StageOwner {
   }
 
   func keep(_ record: ParkedRecord, _ content: RequestContent) {
-    if let called = content.called, ledger.isParked(record) { owner?.keep(record.slot, called) }
+    if let called = content.called, queues.isParked(record) { owner?.keep(record.slot, called) }
   }
 
   func failed(_ record: ParkedRecord, _ error: StoreError) {
-    guard ledger.isParked(record) else { return }
-    let released = release(ledger.stageFailed(record))
+    guard queues.isParked(record) else { return }
+    let released = release(queues.remove(record.slot))
     owner?.failed(record.slot, error)
     if !released.isEmpty { owner?.passed(released) }
   }
@@ -96,9 +105,11 @@ final class StageSequence<Record>: StageOwner {
   ///
   /// - Returns: these records, which the owner removes, and the requests that are judged now because they waited for one of these.
   func takeRevoked(_ isOver: (Slot) -> Bool) -> (revoked: [Slot], released: [(slot: Slot, content: RequestContent)]) {
-    let (revoked, handles, released) = ledger.takeRevoked(isOver)
-    for slot in revoked { gated[slot] = nil }
+    let retrying = ledger.takeRetries(where: isOver)
+    guard queues.count > 0 else { return (retrying, []) }
+    let (removed, handles, released) = queues.removeAll(where: isOver)
+    for slot in removed { gated[slot] = nil }
     for (stage, records) in Dictionary(grouping: handles, by: \.stage) { stages[stage].drop(Set(records)) }
-    return (revoked, release(released))
+    return (retrying + removed, release(released))
   }
 }

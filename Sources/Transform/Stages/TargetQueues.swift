@@ -1,3 +1,13 @@
+/// A record at a stage. It tells a late answer from one for the slot's next record, or for another stage.
+struct ParkedRecord: Hashable {
+  /// The record's slot.
+  let slot: Slot
+  /// How many records were begun before it.
+  let order: UInt64
+  /// The stage's number.
+  let stage: Int
+}
+
 /// The records that are parked: at a stage that answers later, or behind a record of their target that is. Each target's wait in the order in
 /// which they were begun.
 struct TargetQueues {
@@ -34,24 +44,26 @@ struct TargetQueues {
 
   private func isBegun(_ slot: Slot, after order: UInt64) -> Bool { places[slot].map { $0.order > order } ?? false }
 
-  /// The stage that a record is at; nil if it is at none.
-  func stage(of slot: Slot) -> Int? { places[slot]?.stage }
+  /// Whether a record still is where a stage has left it.
+  func isParked(_ record: ParkedRecord) -> Bool {
+    places[record.slot].map { $0.order == record.order && $0.stage == record.stage } ?? false
+  }
 
   /// A stage has answered, and a later stage has not yet.
   mutating func move(_ slot: Slot, to stage: Int) { places[slot]?.stage = stage }
 
   /// The last stage of a record has answered.
   ///
-  /// - Returns: the records that nothing holds any more, in their order.
+  /// - Returns: the records that are judged now, in their order.
   mutating func passed(_ slot: Slot) -> [Slot] {
     guard let target = places[slot]?.target else { return [] }
     places[slot]?.stage = nil
     return release(target)
   }
 
-  /// Takes a record out.
+  /// Takes a record out that is to fail. The next records of its target do not wait for its retry.
   ///
-  /// - Returns: the records that nothing holds any more, in their order.
+  /// - Returns: the records that are judged now, in their order.
   mutating func remove(_ slot: Slot) -> [Slot] {
     guard let target = places.removeValue(forKey: slot)?.target else { return [] }
     queues[target]?.removeAll { $0 == slot }
@@ -60,23 +72,27 @@ struct TargetQueues {
 
   /// Takes records out.
   ///
-  /// - Returns: these with the stages that they were at, and the records that nothing holds any more, in their order.
-  mutating func removeAll(where isOver: (Slot) -> Bool) -> (removed: [(slot: Slot, stage: Int?)], released: [Slot]) {
-    var (removed, released): ([(slot: Slot, stage: Int?)], [Slot]) = ([], [])
+  /// - Returns: these, the stages' handles of those that were at one, and the records that are judged now, in their order.
+  mutating func removeAll(where isOver: (Slot) -> Bool) -> (removed: [Slot], handles: [ParkedRecord], released: [Slot]) {
+    var (removed, handles, released): ([Slot], [ParkedRecord], [Slot]) = ([], [], [])
     for (target, queue) in queues {
       let over = queue.filter(isOver)
       guard !over.isEmpty else { continue }
-      removed += over.map { ($0, stage(of: $0)) }
-      for slot in over { places[slot] = nil }
+      removed += over
+      for slot in over {
+        if let place = places.removeValue(forKey: slot), let stage = place.stage {
+          handles.append(ParkedRecord(slot: slot, order: place.order, stage: stage))
+        }
+      }
       queues[target] = ArraySlice(queue.filter { !isOver($0) })
       released += release(target)
     }
-    return (removed, released)
+    return (removed, handles, released)
   }
 
   /// Takes a target's first records as far as they have passed the stages.
   private mutating func release(_ target: UInt64) -> [Slot] {
-    let released = Array(queues[target, default: []].prefix { stage(of: $0) == nil })
+    let released = Array(queues[target, default: []].prefix { places[$0]?.stage == nil })
     queues[target]?.removeFirst(released.count)
     if queues[target]?.isEmpty == true { queues[target] = nil }
     for slot in released { places[slot] = nil }

@@ -1,9 +1,9 @@
 import EventLoop
 import Notifications
 
-/// A value that judges each request by all facts of its apns-id.
+/// A value that checks each request by all facts of its apns-id.
 ///
-/// It passes the rest to the judge of devices.
+/// It passes the rest to `DeviceAudit`.
 ///
 /// A *request* is an apns-id and the position of its first record. A record that is published again (a replay) is the same request. The
 /// request has one outcome on each device. Some statements may occur together:
@@ -12,26 +12,26 @@ import Notifications
 /// - Endings that mean "not shown" agree with each other, and with a mailbox that kept the entry. So does `duplicate`: after a loss of
 ///   Redis the other record may have been judged first.
 /// - `rejected` agrees with nothing else, with three exceptions. The record was edited and redriven. It could not be processed completely.
-///   Or the rejection was of a device whose registration has changed since; then the judge of devices decides. A rejection that names its
+///   Or the rejection was of a device whose registration has changed since; then `DeviceAudit` decides. A rejection that names its
 ///   device is an ending there: the notification was damaged in the mailbox.
 /// - The journal has a verdict for each record, and complete pages for a person's devices. If a record was published again, all statements
 ///   count, except those about a device that is missing on the last complete pages.
-struct RequestJudge {
+struct RequestAudit {
   let rules: AuditRules
   /// Called with the first record of each request without an outcome.
   var onLost: (AuditFact) -> Void = { _ in }
   /// Called with the effect of each firing, unless it took none, and with each end of a schedule.
   var onSchedule: (ScheduleFact) -> Void = { _ in }
-  /// Gets the facts for the judge of devices.
+  /// Gets the facts for `DeviceAudit`.
   var handOn: (AuditFact) -> Void = { _ in }
 
-  /// Judges these facts, which it sorts. They must contain all facts of each id.
-  func judge(_ facts: inout [AuditFact], _ findings: inout AuditFindings) {
+  /// Checks these facts, which it sorts. They must contain all facts of each id.
+  func check(_ facts: inout [AuditFact], _ findings: inout AuditFindings) {
     facts.sort(by: Self.precedes)
     facts[...].forEachRun(of: \.id) { run in
       var run = run
       attribute(&run)
-      judge(run, &findings)
+      check(run, &findings)
     }
   }
 
@@ -57,17 +57,17 @@ struct RequestJudge {
     return (a.partition, a.offset, a.kind.rank) < (b.partition, b.offset, b.kind.rank)
   }
 
-  /// Judges all facts of one id.
-  private func judge(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
-    facts.forEachRun(of: \.source) { judgeRequest($0, of: facts, &findings) }
+  /// Checks all facts of one id.
+  private func check(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
+    facts.forEachRun(of: \.source) { checkRequest($0, of: facts, &findings) }
     if facts.count(where: \.isNewShow) > 1, facts.contains(where: { $0.kind == .request }) {
-      judgeShows(facts.filter(\.isNewShow), &findings)
+      checkShows(facts.filter(\.isNewShow), &findings)
     }
   }
 
   // MARK: A request
 
-  private func judgeRequest(_ facts: ArraySlice<AuditFact>, of all: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
+  private func checkRequest(_ facts: ArraySlice<AuditFact>, of all: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
     var events = facts.startIndex
     while events < facts.endIndex, facts[events].kind == .request { events += 1 }
     let records = facts[..<events]
@@ -96,11 +96,11 @@ struct RequestJudge {
       findings.repeats += repeats(run)
       guard run.first?.device != 0 else { return run.forEach { request.take($0) } }
       devices += 1
-      judgeDevice(run, request, &findings)
+      checkDevice(run, request, &findings)
     }
     tellSchedules(request, records, facts[events...])
-    judgeLimit(request, records, facts[events...], &findings)
-    if judgeRest(request, devices: devices, &findings) { judgeJournal(request, records, facts[events...], &findings) }
+    checkLimit(request, records, facts[events...], &findings)
+    if checkRest(request, devices: devices, &findings) { checkJournal(request, records, facts[events...], &findings) }
   }
 
   // MARK: Limits
@@ -108,7 +108,7 @@ struct RequestJudge {
   /// Checks the statements about a request against the rate limits.
   ///
   /// A record that was redriven is counted like a new one, so one of the records may be within the limit and the other beyond it.
-  private func judgeLimit(
+  private func checkLimit(
     _ request: Request, _ records: ArraySlice<AuditFact>, _ statements: ArraySlice<AuditFact>, _ findings: inout AuditFindings
   ) {
     let isTold = statements.contains { $0.outcome == .rejected && $0.flags.contains(.isBeyondLimit) }
@@ -152,7 +152,7 @@ struct RequestJudge {
   }
 
   /// Checks that each record with outcomes has a journal entry. Otherwise its offset was committed too early.
-  private func judgeJournal(
+  private func checkJournal(
     _ request: Request, _ records: ArraySlice<AuditFact>, _ events: ArraySlice<AuditFact>, _ findings: inout AuditFindings
   ) {
     for record in records where !rules.isYoung(record.time) && !rules.isUnreadable(record) {
@@ -168,8 +168,8 @@ struct RequestJudge {
     }
   }
 
-  /// Judges a request at devices without a statement; false if its outcome there is unknown.
-  private func judgeRest(_ request: Request, devices: Int, _ findings: inout AuditFindings) -> Bool {
+  /// Checks a request at devices without a statement; false if its outcome there is unknown.
+  private func checkRest(_ request: Request, devices: Int, _ findings: inout AuditFindings) -> Bool {
     // The number of devices without an outcome.
     var missing = 1
     if request.isForUser, let addressed = request.addressed {
@@ -295,7 +295,7 @@ struct RequestJudge {
 
   // MARK: A request on a device
 
-  private func judgeDevice(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
+  private func checkDevice(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     let device = run[run.startIndex].device
     var (kept, keepings): (AuditFact?, Int) = (nil, 0)
     let lastKept = run.last { $0.outcome == .queued }
@@ -347,11 +347,11 @@ struct RequestJudge {
         handOn(fact)
       }
     }
-    judgeEnd(run, request, &findings)
-    if outcome == .duplicate { judgeDuplicate(run, request, &findings) }
+    checkEnd(run, request, &findings)
+    if outcome == .duplicate { checkDuplicate(run, request, &findings) }
   }
 
-  /// Passes on the facts for the judge of devices. The fact of an acknowledgement gets the time of keeping.
+  /// Passes on the facts for `DeviceAudit`. The fact of an acknowledgement gets the time of keeping.
   private func handOnAll(_ run: ArraySlice<AuditFact>, kept: AuditFact?, _ handOn: (AuditFact) -> Void) {
     var left = kept
     for fact in run where fact.kind.isJudgedByDevice && !(fact.outcome == .expired && fact.flags.contains(.isSkipped)) {
@@ -367,7 +367,7 @@ struct RequestJudge {
   }
 
   /// Checks the statements about a request against its end.
-  private func judgeEnd(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
+  private func checkEnd(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     guard !request.isBroken, !request.isRemoval else { return }
     let wasShown = run.contains(where: \.isShow)
     for fact in run {
@@ -381,7 +381,7 @@ struct RequestJudge {
           findings.acknowledgedLate += 1
         }
       } else if fact.outcome == .expired, !wasShown, !fact.flags.contains(.isSkipped) {
-        judgeExpiration(fact, request, &findings)
+        checkExpiration(fact, request, &findings)
       }
     }
   }
@@ -390,7 +390,7 @@ struct RequestJudge {
   ///
   /// The clocks are the worker's, that of the event's broker, and this machine's. A worker with a fast clock expires requests too early,
   /// and the time in its events hides that.
-  private func judgeExpiration(_ fact: AuditFact, _ request: Request, _ findings: inout AuditFindings) {
+  private func checkExpiration(_ fact: AuditFact, _ request: Request, _ findings: inout AuditFindings) {
     let times = [
       (fact.time, "by the worker's clock"), (fact.number > 0 ? fact.number : .max, "by the broker's clock"),
       (rules.written, "by the clock of this machine"),
@@ -414,7 +414,7 @@ struct RequestJudge {
   }
 
   /// Checks that a duplicate has another record of its id.
-  private func judgeDuplicate(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
+  private func checkDuplicate(_ run: ArraySlice<AuditFact>, _ request: Request, _ findings: inout AuditFindings) {
     // The other record of an occurrence has the apns-id of the request that scheduled it.
     guard rules.beginsAtBeginning, !request.isYoung, !request.isFiring, let duplicate = run.first else { return }
     let hasOther = others(run, request).contains { $0.outcome.map { $0 != .duplicate && $0 != .replayed } ?? false }
@@ -429,7 +429,7 @@ struct RequestJudge {
   /// Checks that a device shows an id once.
   ///
   /// A second event of the same worker is a repeat. One of another worker is a second show.
-  private func judgeShows(_ shows: [AuditFact], _ findings: inout AuditFindings) {
+  private func checkShows(_ shows: [AuditFact], _ findings: inout AuditFindings) {
     let shows = shows.sorted { ($0.device, $0.time, $0.offset) < ($1.device, $1.time, $1.offset) }
     shows[...].forEachRun(of: \.device) { run in
       if let first = run.first, run.contains(where: { $0.statement != first.statement || $0.worker != first.worker }) {

@@ -1,20 +1,20 @@
 import EventLoop
 import Notifications
 
-/// Judges each schedule by its request, its firings and its end. A value.
+/// Checks each schedule by its request, its firings and its end. A value.
 ///
 /// Only firings that took effect count. Any producer may write a firing, and the cluster repeats a firing that may be lost. The first one
 /// that fits the schedule takes effect, and its record names the previous occurrence. So the occurrences of a schedule form a chain in each
 /// zone.
 ///
-/// It does not judge what it cannot know: without the request's record neither end nor chain, and without a calendar no wall time.
-struct OccurrenceJudge {
+/// It does not check what it cannot know: without the request's record neither end nor chain, and without a calendar no wall time.
+struct OccurrenceAudit {
   let rules: AuditRules
 
-  /// Judges these facts, which it sorts. They must contain all facts of each schedule.
-  func judge(_ facts: inout [ScheduleFact], _ findings: inout AuditFindings) {
+  /// Checks these facts, which it sorts. They must contain all facts of each schedule.
+  func check(_ facts: inout [ScheduleFact], _ findings: inout AuditFindings) {
     facts.sort(by: Self.precedes)
-    facts[...].forEachRun(of: \.schedule) { judge(History($0), &findings) }
+    facts[...].forEachRun(of: \.schedule) { check(History($0), &findings) }
   }
 
   /// Compares the schedules, then the positions.
@@ -78,14 +78,14 @@ struct OccurrenceJudge {
     }
   }
 
-  private func judge(_ history: History, _ findings: inout AuditFindings) {
+  private func check(_ history: History, _ findings: inout AuditFindings) {
     for fired in history.fired where fired.tookEffect {
-      judgeDueTime(fired, history, &findings)
+      checkDueTime(fired, history, &findings)
       guard !history.requests.isEmpty else { continue }
-      judgeEnd(fired, history, &findings)
-      judgeChain(fired, history, &findings)
+      checkEnd(fired, history, &findings)
+      checkChain(fired, history, &findings)
     }
-    for occurrence in history.occurrences.values where occurrence.count > 1 { judgeRepeats(occurrence, history, &findings) }
+    for occurrence in history.occurrences.values where occurrence.count > 1 { checkRepeats(occurrence, history, &findings) }
   }
 
   private func add(
@@ -101,7 +101,7 @@ struct OccurrenceJudge {
   ///
   /// The worker judges by the time of the record, so no clock needs a tolerance. If the request was published again, any of its records may
   /// be the one that was applied.
-  private func judgeDueTime(_ fired: Fired, _ history: History, _ findings: inout AuditFindings) {
+  private func checkDueTime(_ fired: Fired, _ history: History, _ findings: inout AuditFindings) {
     let firing = fired.firing
     if firing.at < firing.due {
       let early = ReadableText.duration(milliseconds: firing.due - firing.at)
@@ -117,7 +117,7 @@ struct OccurrenceJudge {
   /// Checks that the schedule had not ended before the firing.
   ///
   /// It looks for an earlier request in the partition, and for an event well before the time of the record.
-  private func judgeEnd(_ fired: Fired, _ history: History, _ findings: inout AuditFindings) {
+  private func checkEnd(_ fired: Fired, _ history: History, _ findings: inout AuditFindings) {
     let place = fired.place
     if fired.isAtHome, let offset = history.superseded[place.partition], offset < place.offset {
       let ender = Violation.Place(topic: .requests, partition: place.partition, offset: offset)
@@ -131,7 +131,7 @@ struct OccurrenceJudge {
   // MARK: The chain
 
   /// Checks that the previous occurrence fired or was skipped.
-  private func judgeChain(_ fired: Fired, _ history: History, _ findings: inout AuditFindings) {
+  private func checkChain(_ fired: Fired, _ history: History, _ findings: inout AuditFindings) {
     let firing = fired.firing
     // The journal of the previous occurrence may be written later.
     guard fired.isAtHome, !rules.isYoung(firing.at), rules.unreadable[fired.place.partition]?.isEmpty ?? true else { return }
@@ -159,7 +159,7 @@ struct OccurrenceJudge {
   ///
   /// A zone that left and returned begins a new chain. An occurrence without a previous one may fire again there, because its devices know
   /// it.
-  private func judgeRepeats(_ occurrence: [Fired], _ history: History, _ findings: inout AuditFindings) {
+  private func checkRepeats(_ occurrence: [Fired], _ history: History, _ findings: inout AuditFindings) {
     var first: Fired?
     for fired in occurrence where fired.tookEffect && fired.isAtHome && !(fired.isOfZone && fired.firing.previous == 0) {
       if let first { add(.firedTwice, fired, history, beside: [first.place], &findings) } else { first = fired }

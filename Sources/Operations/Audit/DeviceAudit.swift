@@ -1,7 +1,7 @@
 import EventLoop
 import Notifications
 
-/// Judges each device by all its facts: order, derived endings, registrations, responses. A value.
+/// Checks each device by all its facts: order, derived endings, registrations, responses. A value.
 ///
 /// A missing ending is derived. If a newer revision of the identifier entered the mailbox, the request collapsed. If a newer removal of all
 /// did, it was canceled. Otherwise it is expired after its end, and pending before.
@@ -11,15 +11,15 @@ import Notifications
 /// request would have been among the first at the second moment.
 ///
 /// A request is *overwritten*, which is a loss too, if another request entered the mailbox later at the same revision.
-struct DeviceJudge {
+struct DeviceAudit {
   let rules: AuditRules
   /// Called for each request that must still be in its mailbox, overlooked ones included.
   var onWaiting: (AuditFact) -> Void = { _ in }
 
-  /// Judges these facts, which it sorts. They must contain all facts of each device.
-  func judge(_ facts: inout [AuditFact], _ findings: inout AuditFindings) {
+  /// Checks these facts, which it sorts. They must contain all facts of each device.
+  func check(_ facts: inout [AuditFact], _ findings: inout AuditFindings) {
     facts.sort(by: Self.precedes)
-    facts[...].forEachRun(of: \.device) { judge($0, &findings) }
+    facts[...].forEachRun(of: \.device) { check($0, &findings) }
   }
 
   /// Compares device and identifier, then time.
@@ -30,7 +30,7 @@ struct DeviceJudge {
     return (a.partition, a.offset, a.kind.rank) < (b.partition, b.offset, b.kind.rank)
   }
 
-  private func judge(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
+  private func check(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
     let hasOpen = facts.contains { $0.kind == .open }
     let hasCollapsed = facts.contains { $0.outcome == .collapsed }
     let needsRegistrations = facts.contains { $0.outcome == .unregistered || $0.kind == .refused }
@@ -39,15 +39,15 @@ struct DeviceJudge {
     let contests = hasOpen || hasCollapsed ? Contests(facts) : Contests([])
     let removals = Removals(facts)
     facts.forEachRun(of: \.identifier) { run in
-      if run.first?.identifier != 0 { judgeIdentifier(run, taken, contests, removals, &findings) }
+      if run.first?.identifier != 0 { checkIdentifier(run, taken, contests, removals, &findings) }
     }
-    if needsRegistrations { judgeRegistrations(facts, &findings) }
-    if responses > 1 { judgeResponses(facts, &findings) }
+    if needsRegistrations { checkRegistrations(facts, &findings) }
+    if responses > 1 { checkResponses(facts, &findings) }
   }
 
   // MARK: Order
 
-  private func judgeIdentifier(
+  private func checkIdentifier(
     _ facts: ArraySlice<AuditFact>, _ taken: Taken, _ contests: Contests, _ removals: Removals, _ findings: inout AuditFindings
   ) {
     var newest = Newest()
@@ -66,12 +66,12 @@ struct DeviceJudge {
         }
         let ending: Outcome? =
           if newest.isNewer(than: fact) { .collapsed } else if removals.bar(fact) { .canceled } else { nil }
-        judgeOpen(fact, derived: ending, taken, &findings)
+        checkOpen(fact, derived: ending, taken, &findings)
       } else if rules.isAudited(fact), !rules.isYoung(fact.time), let kind = wrongEnding(fact, newest, contests, removals) {
         findings.add(kind, fact.id, facts.filter { $0.id == fact.id })
       }
     }
-    if shows > 1 { judgeShows(facts.filter(\.isNewShow), &findings) }
+    if shows > 1 { checkShows(facts.filter(\.isNewShow), &findings) }
   }
 
   /// Checks that what was declared to have ended by another request has one that ends it.
@@ -95,7 +95,7 @@ struct DeviceJudge {
 
     mutating func take(_ fact: AuditFact) {
       let kept = fact.order
-      if newest[fact.log].map({ $0.revision < kept }) ?? true { newest[fact.log] = JournalReference(revision: kept, id: fact.id) }
+      if newest[fact.log].map({ $0.revision.isKeptBefore(kept) }) ?? true { newest[fact.log] = JournalReference(revision: kept, id: fact.id) }
       if highest[fact.log].map({ $0.offset < kept.offset }) ?? true { highest[fact.log] = kept }
     }
 
@@ -103,7 +103,7 @@ struct DeviceJudge {
     ///
     /// A record that comes again may have an earlier time than the first one of its request.
     func isNewer(than fact: AuditFact) -> Bool {
-      newest.values.contains { $0.revision > fact.order && !($0.id == fact.id && $0.revision.sharesPlace(with: fact.order)) }
+      newest.values.contains { fact.order.isKeptBefore($0.revision) && !($0.id == fact.id && $0.revision.sharesPlace(with: fact.order)) }
     }
 
     /// Whether a request may have collapsed.
@@ -132,22 +132,22 @@ struct DeviceJudge {
 
     /// Whether one of them ended a request at the time at which that was told.
     func explain(_ fact: AuditFact, slack: Int64) -> Bool {
-      bar(fact) && all.contains { $0.order > fact.order && Int64(clamping: $0.revision) <= fact.time + slack }
+      bar(fact) && all.contains { fact.order.isKeptBefore($0.order) && Int64(clamping: $0.revision) <= fact.time + slack }
     }
   }
 
   /// Checks the order of shows.
   ///
   /// An acknowledgement may be delayed by a takeover. If it is later than that, the notification was also shown later.
-  private func judgeShows(_ shows: [AuditFact], _ findings: inout AuditFindings) {
+  private func checkShows(_ shows: [AuditFact], _ findings: inout AuditFindings) {
     var newest: AuditFact?
     var next = 0
     for show in shows {
       while shows[next].time < show.time - rules.certainlyLater {
-        if newest.map({ shows[next].order > $0.order }) ?? true { newest = shows[next] }
+        if newest.map({ $0.order.isKeptBefore(shows[next].order) }) ?? true { newest = shows[next] }
         next += 1
       }
-      if let newest, newest.order > show.order, rules.isAudited(show) {
+      if let newest, show.order.isKeptBefore(newest.order), rules.isAudited(show) {
         let detail = "\(ReadableText.duration(milliseconds: show.time - newest.time)) after \(newest.id)"
         findings.add(.stale, show.id, [newest, show], detail)
       }
@@ -156,7 +156,7 @@ struct DeviceJudge {
 
   // MARK: Endings
 
-  private func judgeOpen(_ open: AuditFact, derived: Outcome?, _ taken: Taken, _ findings: inout AuditFindings) {
+  private func checkOpen(_ open: AuditFact, derived: Outcome?, _ taken: Taken, _ findings: inout AuditFindings) {
     if let derived {
       findings.derived += 1
       return findings.count(derived)
@@ -237,8 +237,8 @@ struct DeviceJudge {
       let order = open.order
       let begin = facts.place { $0.time < open.time }
       let stop = facts.place { $0.time < end }
-      guard begin < stop, let first = facts[begin..<stop].prefix(Self.steps).first(where: { $0.order > order }),
-        let last = facts[begin..<stop].suffix(Self.steps).last(where: { $0.order > order })
+      guard begin < stop, let first = facts[begin..<stop].prefix(Self.steps).first(where: { order.isKeptBefore($0.order) }),
+        let last = facts[begin..<stop].suffix(Self.steps).last(where: { order.isKeptBefore($0.order) })
       else { return nil }
       return (first, last)
     }
@@ -249,7 +249,7 @@ struct DeviceJudge {
   /// Checks `unregistered`.
   ///
   /// A device with deliveries before and after was registered, unless it registered again in between.
-  private func judgeRegistrations(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
+  private func checkRegistrations(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
     let changes = Moments(facts.compactMap { $0.outcome == .registered || $0.outcome == .unregisteredDevice ? $0.time : nil })
     let kept = Moments(
       facts.compactMap { $0.outcome == .queued || $0.kind == .open ? $0.time : $0.isTaken && $0.number != 0 ? $0.number : nil })
@@ -285,7 +285,7 @@ struct DeviceJudge {
   // MARK: Responses
 
   /// Checks that a response has only one event, which may be repeated.
-  private func judgeResponses(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
+  private func checkResponses(_ facts: ArraySlice<AuditFact>, _ findings: inout AuditFindings) {
     let responses = facts.filter { $0.outcome?.isByPerson == true && $0.number != 0 }
       .sorted { ($0.number, $0.time, $0.offset) < ($1.number, $1.time, $1.offset) }
     responses[...].forEachRun(of: \.number) { all in

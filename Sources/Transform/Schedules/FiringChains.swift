@@ -1,0 +1,116 @@
+/// The requests in flight that concern schedules, and which of them a firing waits for. A value.
+struct FiringOrder {
+  /// A request that concerns schedules.
+  private struct Request {
+    /// The hash of its target.
+    let target: UInt64
+    /// How many records were begun before it.
+    let order: UInt64
+    /// Later firings of the target wait until it has ended.
+    let precedesFirings: Bool
+  }
+
+  /// For how many records after a firing the chains are kept.
+  private let chained: UInt64
+  /// By slot.
+  private var requests: [Request?] = []
+  /// What firings wait for; nil until there is a firing, and when there has been none for long, so that requests pay nothing for it.
+  private var chains: FiringChains?
+  /// The order of the firing that has asked last.
+  private var askedAt: UInt64 = 0
+
+  /// - Parameter chained: for how many records after a firing the chains of what the next one may wait for are kept.
+  init(chained: UInt64 = 100_000) { self.chained = chained }
+
+  /// Adds a request. One that is started again, or asks the schedules later than it was begun, is added again.
+  mutating func add(_ slot: Slot, target: UInt64, order: UInt64, precedesFirings: Bool) {
+    if requests.count <= slot.index { requests += repeatElement(nil, count: slot.index + 1 - requests.count) }
+    requests[slot.index] = Request(target: target, order: order, precedesFirings: precedesFirings)
+    guard chains != nil else { return }
+    if order > askedAt + chained {
+      chains = nil
+    } else if precedesFirings {
+      chains?.append(slot, target: target, order: order)
+    }
+  }
+
+  /// Whether a slot still has the request that was begun after so many records.
+  func has(_ slot: Slot, order: UInt64) -> Bool { slot.index < requests.count && requests[slot.index]?.order == order }
+
+  /// Takes a request out that has ended.
+  mutating func remove(_ slot: Slot) {
+    guard slot.index < requests.count, requests[slot.index] != nil else { return }
+    requests[slot.index] = nil
+    chains?.remove(slot)
+  }
+
+  /// The request that a firing waits for: one of its target that was begun before it and has not ended. It may have failed meanwhile.
+  ///
+  /// - Parameter counts: whether the firing has to wait for such a request.
+  mutating func predecessor(of slot: Slot, where counts: (Slot) -> Bool) -> Slot? {
+    guard slot.index < requests.count, let firing = requests[slot.index] else { return nil }
+    askedAt = max(askedAt, firing.order)
+    let present = chains ?? makeChains()
+    chains = present
+    return present.predecessor(target: firing.target, before: firing.order, where: counts)
+  }
+
+  private func makeChains() -> FiringChains {
+    var chains = FiringChains()
+    let known = requests.enumerated().compactMap { index, request in
+      request.flatMap { $0.precedesFirings ? (slot: Slot(number: Int32(index)), request: $0) : nil }
+    }
+    for (slot, request) in known.sorted(by: { $0.request.order < $1.request.order }) {
+      chains.append(slot, target: request.target, order: request.order)
+    }
+    return chains
+  }
+}
+
+/// The records that the firings of their targets wait for, in the order in which they were begun. Those of targets whose hashes end alike are
+/// one chain. No step but the search grows with a flood, and no request costs a look-up in a table.
+private struct FiringChains {
+  /// A record in its chain, and its neighbors there.
+  private struct Link {
+    let target: UInt64
+    /// How many records were begun before it.
+    let order: UInt64
+    var earlier: Slot?
+    var later: Slot?
+  }
+
+  /// By slot; nil for records that are in no chain.
+  private var links: [Link?] = []
+  /// The latest record of each chain, by the last bits of the target's hash.
+  private var latest = [Slot?](repeating: nil, count: 4096)
+
+  private func chain(of target: UInt64) -> Int { Int(target % UInt64(latest.count)) }
+
+  /// Adds the latest record of a target, unless it is here already.
+  mutating func append(_ slot: Slot, target: UInt64, order: UInt64) {
+    while links.count <= slot.index { links.append(nil) }
+    guard links[slot.index] == nil else { return }
+    let earlier = latest[chain(of: target)]
+    links[slot.index] = Link(target: target, order: order, earlier: earlier)
+    if let earlier { links[earlier.index]?.later = slot }
+    latest[chain(of: target)] = slot
+  }
+
+  /// Takes a record out that has ended.
+  mutating func remove(_ slot: Slot) {
+    guard slot.index < links.count, let link = links[slot.index] else { return }
+    links[slot.index] = nil
+    if let earlier = link.earlier { links[earlier.index]?.later = link.later }
+    if let later = link.later { links[later.index]?.earlier = link.earlier } else { latest[chain(of: link.target)] = link.earlier }
+  }
+
+  /// The latest record of a target that was begun before another, and counts.
+  func predecessor(target: UInt64, before order: UInt64, where counts: (Slot) -> Bool) -> Slot? {
+    var place = latest[chain(of: target)]
+    while let slot = place, let link = links[slot.index] {
+      if link.target == target, link.order < order, counts(slot) { return slot }
+      place = link.earlier
+    }
+    return nil
+  }
+}
