@@ -243,8 +243,14 @@ async def make_again(arguments, log=None):
             return True
 
     await until(make, "the topic can be made again")
-    # A broker may tell of it a moment later than it was made.
-    await until(lambda: len(getattr(admin.list_topics(timeout=20).topics.get(topic), "partitions", ())) == 4, "the topic is told")
+    # A broker may learn of both a moment later than they were done, and takes records into the former log until then.
+    latest = {confluent_kafka.TopicPartition(topic, number): confluent_kafka.admin.OffsetSpec.latest() for number in range(4)}
+
+    def is_empty():
+        with contextlib.suppress(confluent_kafka.KafkaException):
+            return all(end.result().offset == 0 for end in admin.list_offsets(latest, request_timeout=20).values())
+
+    await until(is_empty, "the new topic is empty")
 
 
 async def emptied_and_rebuilt(redis, cluster, transform, fan_out):
