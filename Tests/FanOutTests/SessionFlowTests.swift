@@ -176,6 +176,8 @@ import Testing
       model.finish()
     }
     #expect(next == total && Set(model.sent.values).count == total, "seed \(seed)")
-    #expect(model.mailbox == model.holes.compactMap { model.sent[$0] }.sorted { $0.isKeptBefore($1) }, "seed \(seed): the others were acknowledged")
+    #expect(
+      model.mailbox == model.holes.compactMap { model.sent[$0] }.sorted { $0.isKeptBefore($1) },
+      "seed \(seed): the others were acknowledged")
   }
 }

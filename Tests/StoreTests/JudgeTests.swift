@@ -466,7 +466,9 @@ import Testing
       }
       var expected: Set<UInt64> = Set(records.filter { $0.collapse.isEmpty }.map(\.id))
       for collapse in ["c1", "c2"] {
-        if let newest = records.filter({ $0.collapse == collapse }).max(by: { $0.revision.isKeptBefore($1.revision) }) { expected.insert(newest.id) }
+        if let newest = records.filter({ $0.collapse == collapse }).max(by: { $0.revision.isKeptBefore($1.revision) }) {
+          expected.insert(newest.id)
+        }
       }
       for device in ["a", "b", "c"] {
         try await judge.register(device)

@@ -95,7 +95,9 @@ struct DeviceAudit {
 
     mutating func take(_ fact: AuditFact) {
       let kept = fact.order
-      if newest[fact.log].map({ $0.revision.isKeptBefore(kept) }) ?? true { newest[fact.log] = JournalReference(revision: kept, id: fact.id) }
+      if newest[fact.log].map({ $0.revision.isKeptBefore(kept) }) ?? true {
+        newest[fact.log] = JournalReference(revision: kept, id: fact.id)
+      }
       if highest[fact.log].map({ $0.offset < kept.offset }) ?? true { highest[fact.log] = kept }
     }
 
