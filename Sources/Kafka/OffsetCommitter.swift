@@ -25,7 +25,7 @@ public final class OffsetCommitter {
   /// others again at the next interval.
   public var prepare: ((_ offsets: [CommitOffset], _ prepared: @escaping ([CommitOffset]) -> Void) -> Void)?
   /// Gets at each interval, of each partition with records that were set aside, the offset below which all others are finished.
-  public var onSetAside: (([CommitOffset]) -> Void)?
+  public var onBeyondSetAside: (([CommitOffset]) -> Void)?
   private var timer: Timer?
   private var tracker: PartitionTracker
   private var leaving: [Leaving] = []
@@ -118,7 +118,7 @@ public final class OffsetCommitter {
   public func commit() {
     loop.preconditionOnLoop()
     let beyond = tracker.beyondSetAside
-    if !beyond.isEmpty { onSetAside?(beyond) }
+    if !beyond.isEmpty { onBeyondSetAside?(beyond) }
     guard !isCommitting else { return }
     let advanced = tracker.takeAdvanced()
     guard !advanced.isEmpty else { return }

@@ -135,7 +135,7 @@ public struct PartitionTracker: Sendable {
     partitions[index].setAside.insert(ticket.sequence)
   }
 
-  /// Of each partition with such records: the offset below which all others are finished.
+  /// Of each partition with records that are set aside: the offset below which all others are finished.
   public var beyondSetAside: [CommitOffset] {
     partitions.enumerated().compactMap { index, partition in
       guard let beyond = partition.beyond, let offset = beyond.committable else { return nil }

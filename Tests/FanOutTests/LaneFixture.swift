@@ -115,7 +115,7 @@ actor LaneFixture {
   ///
   /// - Parameter change: changes the entry before it is encoded.
   static func entry(
-    for token: String, offset: Int64, application: String = "com.example.shop", removing: Bool = false, comesAgain: Bool = false,
+    for token: String, offset: Int64, application: String = "com.example.shop", removing: Bool = false, isRedriven: Bool = false,
     _ change: (inout DeliveryEntry) -> Void = { _ in }
   ) throws -> [UInt8] {
     var buffer = ByteBuffer()
@@ -134,7 +134,7 @@ actor LaneFixture {
               position: SourcePosition(partition: 0, offset: offset, timestamp: WallClock.milliseconds()))
             guard case .accepted(let view) = RequestView.read(record, limits: RequestLimits()) else { throw ClusterFailure("no request") }
             var entry = DeliveryEntry(view)
-            if comesAgain { entry.flags.insert(.comesAgain) }
+            if isRedriven { entry.flags.insert(.isRedriven) }
             change(&entry)
             try entry.append(to: &buffer)
           }

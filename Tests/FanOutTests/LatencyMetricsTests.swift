@@ -47,7 +47,7 @@ import Worker
         let revisions = (10..<12).map { Self.revision(secondsAgo: 5, $0) }
         var records: [[UInt8]] = []
         for (number, revision) in revisions.enumerated() {
-          records.append(try LaneFixture.entry(for: token, offset: Int64(revision.offset), comesAgain: number == 1))
+          records.append(try LaneFixture.entry(for: token, offset: Int64(revision.offset), isRedriven: number == 1))
         }
         try await lane.kafka.publish(
           zip(records, revisions).map { DeliveryRecordTests.record($0, $1, to: presence, key: token) }, to: lane.topics.deliveries)

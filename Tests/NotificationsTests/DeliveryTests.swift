@@ -36,7 +36,7 @@ import Testing
         bytes.prefix(16).elementsEqual([0x12, 0x3E, 0x45, 0x67, 0xE8, 0x9B, 0x12, 0xD3, 0xA4, 0x56, 0x42, 0x66, 0x55, 0x44, 0, 0x0A]))
       #expect(entry.id.description == "123e4567-e89b-12d3-a456-42665544000a")
       #expect(entry.kind == .notify)
-      #expect(entry.flags == [.alert, .mutableContent, .comesAgain])
+      #expect(entry.flags == [.alert, .mutableContent, .isRedriven])
       #expect(entry.priority == 5)
       #expect(entry.pushType == .alert)
       #expect(entry.expiration == 1_700_000_500)
@@ -76,7 +76,7 @@ import Testing
       try changed.withUnsafeBytes { changed in
         let new = try #require(DeliveryEntryView(kept: changed))
         #expect(new.isPayloadIntact && new.payload.elementsEqual(payload))
-        #expect(new.flags == [.alert, .badge, .comesAgain] && new.category.text == "OTHER")
+        #expect(new.flags == [.alert, .badge, .isRedriven] && new.category.text == "OTHER")
         #expect(new.id == entry.id && new.source == entry.source && new.expiration == entry.expiration && new.userHash == entry.userHash)
         #expect(new.collapseID.text == "score" && new.sourceTopic.text == "old" && new.traceparent.text == Self.trace)
         #expect(new.trigger.text == entry.trigger.text && new.priority == 5 && new.application.text == "com.example.shop")

@@ -43,6 +43,23 @@ import Testing
     #expect(Outcome.weightiest(of: [.duplicate, .queued])?.finalOutcome == nil, "another record's duplicate ends nothing that waits")
   }
 
+  @Test func `every outcome has what there is to know of it, but for these`() {
+    func without(_ isMissing: (Outcome) -> Bool) -> Set<Outcome> { Set(Outcome.allCases.filter(isMissing)) }
+    let ofDevices: Set<Outcome> = [.registered, .settingsChanged, .unregisteredDevice]
+    let ofPeople: Set<Outcome> = [.response, .dismissed]
+    #expect(without { !$0.isAboutDevice } == Set(Outcome.allCases).subtracting(ofDevices))
+    #expect(
+      without { $0.weight == nil } == ofDevices.union([.replayed, .unreadable, .carriedOut, .addressed]))
+    #expect(
+      without { $0.finalOutcome == nil }
+        == ofDevices.union([.replayed, .unreadable, .carriedOut, .addressed, .queued, .scheduled]))
+    #expect(
+      without { $0.requestLabel == nil }
+        == ofDevices.union(ofPeople).union([.delivered, .updated, .removed, .evicted, .wrongUser, .unreadable]))
+    #expect(
+      without { $0.finalOutcome == $0 && !$0.endsMailboxEntry } == [.duplicate, .wrongUser], "these have no entry in the mailbox")
+  }
+
   @Test func `each event type has one name, and what no event tells has none`() {
     for outcome in Outcome.allCases {
       #expect(Outcome(name: outcome.name) == (outcome.cloudEventsType == nil ? nil : outcome))

@@ -59,11 +59,11 @@ import Testing
     ] as [(String, InterruptionLevel)] {
       let view = try #require(RequestFixture.valid(value: #"{"aps":{"alert":"a","mutable-content":1\#(members)}}"#).read().view)
       #expect(view.facts.flags.level == level, "\(members)")
-      #expect(view.facts.flags.isMutable && !view.facts.flags.contains(.comesAgain))
-      var flags = view.facts.flags.union(.comesAgain)
+      #expect(view.facts.flags.isMutable && !view.facts.flags.contains(.isRedriven))
+      var flags = view.facts.flags.union(.isRedriven)
       for other in InterruptionLevel.allCases {
         flags.level = other
-        #expect(flags.level == other && flags.isSuperset(of: [.alert, .mutableContent, .comesAgain]))
+        #expect(flags.level == other && flags.isSuperset(of: [.alert, .mutableContent, .isRedriven]))
       }
     }
   }

@@ -38,7 +38,7 @@ import Testing
   @Test mutating func `what waits below a removal of all is canceled, and what is newer or waits for a place is not`() {
     history.publish(1)
     history.publish(2, collapse: 7)
-    history.publish(3, [.waitsForPlace])
+    history.publish(3, [.isOfPending])
     history.publish(4, [.removesAll, .isRemoval])
     history.publish(5)
     for id in 1...5 { history.keep(id, at: Int64(id) * 10) }
@@ -461,7 +461,7 @@ import Testing
   @Test mutating func `a removal of what is pending leaves what waits for its device`() {
     history.publish(1, collapse: 7)
     history.keep(1, at: 10)
-    history.publish(2, collapse: 7, [.isRemoval, .waitsForPlace])
+    history.publish(2, collapse: 7, [.isRemoval, .isOfPending])
     history.judge(2, .collapsed, at: 20)
     history.tell(.collapsed, 2, collapse: 7, at: 20, .namesSuccessor)
     expect(history, [.queued: 1, .collapsed: 1])

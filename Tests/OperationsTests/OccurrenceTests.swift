@@ -244,15 +244,15 @@ import Testing
     #"{"type":"calendar","dateComponents":{"hour":9},"repeats":true,"notBefore":1700100000}"#,
   ]
 
-  /// The judge of the workers decides; it is killed and reads again, and firings are written twice, forged and late.
-  @Test(arguments: 0..<(isComplete ? 200 : 20)) func `an audit finds nothing in what the judge of schedules allows`(seed: UInt64) throws {
+  /// The rules of the workers decide; it is killed and reads again, and firings are written twice, forged and late.
+  @Test(arguments: 0..<(isComplete ? 200 : 20)) func `an audit finds nothing in what the rules of schedules allow`(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
     var history = history
     let zones: [Name] = ["Europe/Rome", "America/New_York", "Asia/Tokyo", "UTC", "Asia/Kathmandu"]
-    var judge = ScheduleJudge()
+    var rules = ScheduleRules()
     var record: ScheduleRecord?
     var clock: Int64 = 0
-    var decided: [(Int, ScheduleJudge.Firing)] = []
+    var decided: [(Int, ScheduleRules.Firing)] = []
     var ignored: Set<Int> = []
     for id in 1..<60 {
       clock += [0, 1, 30_000, 60_000, 600_000, 7_200_000].randomElement(using: &random) ?? 0
@@ -269,10 +269,10 @@ import Testing
         guard case .timed(let timed) = trigger else { continue }
         let content = ScheduleRecord.Pending(
           requested: now, lifetime: 3600, dueTimes: [], trigger: Array(text.utf8), headers: [], payload: [])
-        let kind: ScheduleJudge.Request.Kind =
+        let kind: ScheduleRules.Request.Kind =
           [.timed(content: content, zones: present), .timed(content: content, zones: present), .cancel, .now].randomElement(using: &random)
           ?? .now
-        let decision = judge.judge(.init(reference, kind), record)
+        let decision = rules.decide(.init(reference, kind), record)
         record = decision.record ?? record
         let former = decision.superseded.map { Int($0.id.low) }
         switch (kind, decision.verdict) {
@@ -297,12 +297,12 @@ import Testing
       }
       // Mostly what is due; sometimes what is not, or what is over.
       clock = max(clock, due.due - AuditHistory.beginning + ([0, 1, -1, 1_000, 2_000_000].randomElement(using: &random) ?? 0))
-      var firing = ScheduleJudge.Firing(
+      var firing = ScheduleRules.Firing(
         revision: revision, at: AuditHistory.beginning + clock, schedule: record?.newest.revision ?? revision, due)
       if Int.random(in: 0..<5, using: &random) == 0, let old = decided.randomElement(using: &random) { firing.dueTime = old.1.dueTime }
       let schedule = Int(record?.newest.id.low ?? 0)
-      func judged(_ firing: ScheduleJudge.Firing) -> ScheduleJudge.Verdict {
-        let decision = judge.judge(firing, record, zones: firing.dueTime.zone == "" ? nil : present)
+      func judged(_ firing: ScheduleRules.Firing) -> ScheduleRules.Verdict {
+        let decision = rules.decide(firing, record, zones: firing.dueTime.zone == "" ? nil : present)
         record = decision.record ?? record
         return decision.verdict
       }
@@ -323,7 +323,7 @@ import Testing
       if Int.random(in: 0..<6, using: &random) == 0 {
         for (id, firing) in decided.suffix(3) {
           // One that took no effect may take it now, if the zone of its due time has come again. This history has one end for each.
-          guard case .ignored = judge.judge(firing, record, zones: firing.dueTime.zone == "" ? nil : present).verdict else {
+          guard case .ignored = rules.decide(firing, record, zones: firing.dueTime.zone == "" ? nil : present).verdict else {
             if !ignored.contains(id) { _ = judged(firing) }
             continue
           }

@@ -266,7 +266,7 @@ import Testing
     #expect(found().isEmpty)
     #expect(found(by: 0) == [kind])
     #expect(found(for: 2) == [kind])
-    #expect(found(.waitsForPlace) == [kind])
+    #expect(found(.isOfPending) == [kind])
     #expect(found(at: 1) == [kind], "the removal has the time 2")
   }
 

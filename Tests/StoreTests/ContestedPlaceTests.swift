@@ -7,13 +7,13 @@ import Testing
 
 /// Two requests of one place: every producer can write an origin, and name another request's place.
 @Suite struct ContestedPlaceTests {
-  private static let purposes: [RequestEntry.ComesAgain] = [.redriven, .unfinished]
+  private static let purposes: [RequestEntry.Redrive] = [.redriven, .unfinished]
 
   /// A request at offset 5, and another one that names this place as its first.
-  private static func pair(_ purpose: RequestEntry.ComesAgain, collapse: String = "", forged time: UInt64 = 1000) -> (Judged, Judged) {
+  private static func pair(_ purpose: RequestEntry.Redrive, collapse: String = "", forged time: UInt64 = 1000) -> (Judged, Judged) {
     (
       Judged(id: 1, collapse: collapse, offset: 5),
-      Judged(comesAgain: purpose, id: 2, collapse: collapse, timestamp: time, offset: 5)
+      Judged(redrive: purpose, id: 2, collapse: collapse, timestamp: time, offset: 5)
     )
   }
 
@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test(arguments: ["", "x"], purposes)
-  func `an origin never takes another request's place in the mailbox`(collapse: String, purpose: RequestEntry.ComesAgain) async throws {
+  func `an origin never takes another request's place in the mailbox`(collapse: String, purpose: RequestEntry.Redrive) async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register(isConnected: true)
       let (real, forged) = Self.pair(purpose, collapse: collapse)
@@ -42,7 +42,7 @@ import Testing
 
   @Test(arguments: purposes, [1, 999, 1001, 5_000] as [UInt64])
   func `an origin with another time takes no collapse id from the request of its place`(
-    purpose: RequestEntry.ComesAgain, time: UInt64
+    purpose: RequestEntry.Redrive, time: UInt64
   ) async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register(isConnected: true)
@@ -60,7 +60,7 @@ import Testing
 
   @Test(arguments: ["", "x"], purposes)
   func `the request without an origin wins its place though the other one came first`(
-    collapse: String, purpose: RequestEntry.ComesAgain
+    collapse: String, purpose: RequestEntry.Redrive
   ) async throws {
     try await TestJudge.with { (judge) async throws in
       for time in collapse.isEmpty ? [1000] : [900, 1000, 1100] as [UInt64] {
@@ -88,11 +88,11 @@ import Testing
 
   /// The first record of a request may have been written by a broker whose clock is ahead of the others'.
   @Test(arguments: ["", "x"], purposes)
-  func `a record that comes again with an earlier time finds its request`(collapse: String, purpose: RequestEntry.ComesAgain) async throws {
+  func `a record that comes again with an earlier time finds its request`(collapse: String, purpose: RequestEntry.Redrive) async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register(isConnected: true)
       let first = Judged(id: 1, collapse: collapse, offset: 5)
-      let again = Judged(comesAgain: purpose, id: 1, collapse: collapse, timestamp: 700, offset: 5)
+      let again = Judged(redrive: purpose, id: 1, collapse: collapse, timestamp: 700, offset: 5)
       #expect(try await judge.judge([first]) == [applied(first)])
       let repeated = Said.again(revision: first.revision, superseded: nil, presence: true)
       #expect(try await judge.judge([again, again]) == [repeated, repeated])
@@ -136,7 +136,7 @@ import Testing
       for id in 10..<30 as Range<UInt64> {
         let place = UInt64.random(in: 0..<10, using: &random)
         let time = 1000 + place / 2 + UInt64.random(in: 0...2, using: &random)
-        requests.append(Judged(comesAgain: Self.purposes.randomElement(using: &random), id: id, timestamp: time, offset: place))
+        requests.append(Judged(redrive: Self.purposes.randomElement(using: &random), id: id, timestamp: time, offset: place))
       }
       try await judge.register()
       var lost: Set<UInt64> = []

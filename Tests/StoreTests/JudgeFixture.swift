@@ -8,7 +8,7 @@ import TestSupport
 /// A request for a device as the judge gets it, made of a few numbers.
 struct Judged: Sendable {
   /// Why it comes again; nil for a record without an origin.
-  var comesAgain: RequestEntry.ComesAgain?
+  var redrive: RequestEntry.Redrive?
   var device = "a"
   var id: UInt64
   var collapse = ""
@@ -19,7 +19,7 @@ struct Judged: Sendable {
   var isExpired = false
   var withdraws: UInt64?
   var removesAll = false
-  var waitsForPlace = false
+  var isOfPending = false
   var isBounded = false
 
   var revision: Revision { Revision(timestamp: timestamp, partition: partition, offset: offset) }
@@ -229,7 +229,7 @@ actor TestJudge {
     ]
     if !request.collapse.isEmpty { headers.append(("apns-collapse-id", request.collapse)) }
     if request.removesAll { headers.append(("operation", "remove")) }
-    if request.waitsForPlace {
+    if request.isOfPending {
       let region = #"{"identifier":"shop","latitude":52.5,"longitude":13.4,"radius":100}"#
       headers.append(("trigger", #"{"type":"location","region":\#(region)}"#))
     }
@@ -255,8 +255,8 @@ actor TestJudge {
       span: ArenaSpan(start: start, count: count), kind: .notify, collapseID: collapse, application: application, user: request.user,
       time: Int64(request.timestamp), withdraws: request.withdraws.map { NotificationID(number: $0) },
       id: request.id &* 0x9E37_79B9_7F4A_7C15, source: source, end: request.isExpired ? 0 : .max, revision: request.revision)
-    entry.comesAgain = request.comesAgain
-    (entry.removesAll, entry.waitsForPlace) = (request.removesAll, request.waitsForPlace)
+    entry.redrive = request.redrive
+    (entry.removesAll, entry.isOfPending) = (request.removesAll, request.isOfPending)
     entry.isBounded = request.isBounded
     return entry
   }

@@ -57,7 +57,7 @@ import Testing
         try await judge.register()
         let first = Judged(id: 1, collapse: collapse, offset: 1)
         var again = first
-        again.comesAgain = .redriven
+        again.redrive = .redriven
         let repeated = Said.again(revision: first.revision, superseded: nil, presence: false)
         #expect(try await judge.judge([first, again]) == [applied(first), repeated], "it is remembered")
         try await judge.command("HDEL", await judge.device("a"), "w")
@@ -70,7 +70,7 @@ import Testing
         #expect(try await judge.judge([again]) == [repeated])
         // Somebody has found that the device has no outcome of it.
         var lost = first
-        lost.comesAgain = .unfinished
+        lost.redrive = .unfinished
         #expect(try await judge.judge([lost]) == [repeated], "it is in the mailbox")
         try await judge.command("DEL", await judge.mailboxKey("a"))
         #expect(try await judge.judge([again]) == [repeated], "its id is among the recent ones")
@@ -382,7 +382,7 @@ import Testing
       // The device has lost what it was given.
       try await judge.command("DEL", await judge.mailboxKey("a"))
       var again = last
-      again.comesAgain = .unfinished
+      again.redrive = .unfinished
       #expect(try await judge.judge([again], now: later + 61) == [applied(again)])
       #expect(try await endsInDays() == 30)
     }

@@ -22,7 +22,7 @@ import Testing
     mutating func apply(_ request: Judged) {
       if !request.collapse.isEmpty {
         if let former = places.updateValue(request.offset, forKey: request.collapse) { entries.remove(former) }
-      } else if request.comesAgain == nil {
+      } else if request.redrive == nil {
         recent = (recent + [request.offset]).suffix(12)
       }
       if !request.isExpired { entries.insert(request.offset) }
@@ -57,10 +57,10 @@ import Testing
           case 1 where !model.recent.isEmpty:
             // An acknowledged or evicted one is given once more.
             let again = model.recent[Int(random.next() % UInt64(model.recent.count))]
-            if !model.entries.contains(again) { request = Judged(comesAgain: .unfinished, id: again, offset: again) }
+            if !model.entries.contains(again) { request = Judged(redrive: .unfinished, id: again, offset: again) }
           default: break
           }
-          if request.comesAgain == nil {
+          if request.redrive == nil {
             // Half of the histories have all that comes in the same place of the window expired on arrival.
             request.isExpired = seed % 2 == 0 ? next % 17 == UInt64(seed / 2) % 17 : random.next() % 5 == 0
             next += 1

@@ -85,11 +85,11 @@ import Testing
   @Test func `the cluster withdraws a newer program's location request by its place, and nothing else of a newer program`() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()
-      let requests = [Judged(id: 1, collapse: "x", offset: 5, waitsForPlace: true), Judged(id: 2, collapse: "y", offset: 6)]
+      let requests = [Judged(id: 1, collapse: "x", offset: 5, isOfPending: true), Judged(id: 2, collapse: "y", offset: 6)]
       _ = try await judge.judge(requests)
       try await age(requests, judge)
-      let withdrawal = Judged(id: 3, collapse: "x", offset: 5, waitsForPlace: true, isBounded: true)
-      let removal = Judged(id: 4, collapse: "y", offset: 7, waitsForPlace: true, isBounded: true)
+      let withdrawal = Judged(id: 3, collapse: "x", offset: 5, isOfPending: true, isBounded: true)
+      let removal = Judged(id: 4, collapse: "y", offset: 7, isOfPending: true, isBounded: true)
       let later = Revision(timestamp: 1001, partition: 0, offset: 5)
       #expect(
         try await judge.judge([withdrawal, removal]) == [.new(revision: later, superseded: 1, presence: false), .stale(by: 2)])
@@ -108,11 +108,11 @@ import Testing
 }
 
 /// The second marker of a partition, without requests that wait for a newer program.
-@Suite struct PassingMarkerTests {
+@Suite struct ReadableMarkerTests {
   @Test func `the second marker counts where it is farther, of the same incarnation, and in all buckets`() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.command("HSET", "k{0}", "i", .bytes([1] + [UInt8](repeating: 7, count: 8)))
-      func reach(_ partition: Int32 = 0) async throws -> Int64? { try await judge.appliedPassing(in: partition) }
+      func reach(_ partition: Int32 = 0) async throws -> Int64? { try await judge.readableOffset(in: partition) }
       try await judge.raise(.requests(0), Marker(offset: 5, timestamp: 50, incarnation: 1))
       #expect(try await reach() == 5)
       try await judge.raise(.readableRequests(0), Marker(offset: 9, timestamp: 90, incarnation: 1))
@@ -140,7 +140,7 @@ import Testing
 
 extension TestJudge {
   /// How far a partition is applied but for requests that wait for a newer program.
-  fileprivate func appliedPassing(in partition: Int32) async throws -> Int64? {
+  fileprivate func readableOffset(in partition: Int32) async throws -> Int64? {
     guard let shards else { return nil }
     return try await Markers(shards).readableOffsets(of: [partition])?[partition]
   }

@@ -22,7 +22,7 @@ import Testing
       if Bool.random(using: &random) { published.partition = Self.partitions.randomElement(using: &random) ?? 0 }
       // Elsewhere the same apns-id is a duplicate, whatever is newer.
       if published.partition == kept.partition, published.offset == kept.offset, Bool.random(using: &random) { published.id = 1 }
-      if Bool.random(using: &random) { published.comesAgain = [.redriven, .unfinished].randomElement(using: &random) }
+      if Bool.random(using: &random) { published.redrive = [.redriven, .unfinished].randomElement(using: &random) }
       (self.kept, self.published) = (kept, published)
     }
 
@@ -64,7 +64,7 @@ import Testing
         #expect(first[index] == .new(revision: pair.kept.revision, superseded: nil, presence: false))
         let (known, published) = (pair.kept.revision, pair.published.revision)
         let kept = known.judging(
-          published, isSameRequest: pair.published.id == pair.kept.id, comesAgain: pair.published.comesAgain != nil)
+          published, isSameRequest: pair.published.id == pair.kept.id, isRedriven: pair.published.redrive != nil)
         let said: Said =
           switch kept {
           case nil: .stale(by: 1)
@@ -95,7 +95,7 @@ import Testing
       let said = try await judge.judge(
         pairs.map { pair in
           var removal = pair.published
-          (removal.comesAgain, removal.withdraws) = (nil, pair.kept.id)
+          (removal.redrive, removal.withdraws) = (nil, pair.kept.id)
           return removal
         })
       for (index, pair) in pairs.enumerated() {
@@ -127,7 +127,7 @@ import Testing
       func requests(_ prefix: String = "") -> [Judged] {
         pairs.map { pair in
           var request = pair.published
-          (request.device, request.id, request.collapse, request.comesAgain) = (prefix + request.device, 2, "", nil)
+          (request.device, request.id, request.collapse, request.redrive) = (prefix + request.device, 2, "", nil)
           return request
         }
       }

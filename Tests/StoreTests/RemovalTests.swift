@@ -97,7 +97,7 @@ import Testing
   @Test func `a removal of all leaves what waits for a place`() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()
-      let (before, late) = (Judged(id: 1, offset: 1, waitsForPlace: true), Judged(id: 3, offset: 2, waitsForPlace: true))
+      let (before, late) = (Judged(id: 1, offset: 1, isOfPending: true), Judged(id: 3, offset: 2, isOfPending: true))
       _ = try await judge.judge([before, removal(2, at: 3)])
       #expect(try await judge.cancel([]) == [])
       #expect(try await judge.judge([late]) == [applied(late)])
@@ -214,7 +214,7 @@ import Testing
       try await judge.register()
       _ = try await judge.judge([removal(1, at: 10)])
       #expect(try await judge.look(Judged(id: 2, offset: 2)) == .settled)
-      #expect(try await judge.look(Judged(id: 2, offset: 2, waitsForPlace: true)) == .open)
+      #expect(try await judge.look(Judged(id: 2, offset: 2, isOfPending: true)) == .open)
       #expect(try await judge.look(Judged(id: 3, offset: 11)) == .open)
     }
   }
@@ -270,10 +270,10 @@ import Testing
   @Test func `a removal of what waits for a place takes that, and nothing that waits for its device`() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()
-      let placed = Judged(id: 1, collapse: "x", offset: 5, waitsForPlace: true)
+      let placed = Judged(id: 1, collapse: "x", offset: 5, isOfPending: true)
       let published = Judged(id: 2, collapse: "y", offset: 6)
       let removals = ([(3, placed), (4, published)] as [(UInt64, Judged)]).map { id, other in
-        Judged(id: id, collapse: other.collapse, offset: other.offset, waitsForPlace: true, isBounded: true)
+        Judged(id: id, collapse: other.collapse, offset: other.offset, isOfPending: true, isBounded: true)
       }
       let later = Revision(timestamp: 1001, partition: 0, offset: 5)
       let said = try await judge.judge([placed, published] + removals)
@@ -288,9 +288,9 @@ import Testing
       var removals: [Judged] = []
       for id in 1...2 as ClosedRange<UInt64> {
         let name = "\(NotificationID(number: id))"
-        removals.append(Judged(id: id + 2, collapse: name, offset: id + 7, withdraws: id, waitsForPlace: true, isBounded: true))
+        removals.append(Judged(id: id + 2, collapse: name, offset: id + 7, withdraws: id, isOfPending: true, isBounded: true))
       }
-      _ = try await judge.judge([Judged(id: 1, offset: 5), Judged(id: 2, offset: 6, waitsForPlace: true)] + removals)
+      _ = try await judge.judge([Judged(id: 1, offset: 5), Judged(id: 2, offset: 6, isOfPending: true)] + removals)
       #expect(try await judge.mailbox() == [1, 3, 4])
     }
   }
@@ -325,7 +325,7 @@ import Testing
           record.withdraws = UInt64(Int.random(in: 0..<2, using: &random)) * 100 + UInt64.random(in: 1...12, using: &random)
           record.collapse = "\(NotificationID(number: record.withdraws ?? 0))"
         case 2...5: record.collapse = "c\(Int.random(in: 0..<3, using: &random))"
-        case 6: record.waitsForPlace = true
+        case 6: record.isOfPending = true
         default: break
         }
         records.append(record)
@@ -339,7 +339,7 @@ import Testing
     let floor = records.filter(\.removesAll).map(\.revision).max { $0.isKeptBefore($1) }
     return Set(
       records.filter { record in
-        if let floor, record.revision.isKeptBefore(floor), !record.waitsForPlace { return false }
+        if let floor, record.revision.isKeptBefore(floor), !record.isOfPending { return false }
         if record.removesAll { return true }
         return !records.contains { other in
           guard record.revision.isKeptBefore(other.revision) else { return false }
@@ -367,7 +367,7 @@ import Testing
           let requests = Array(order[start..<start + count])
           for (request, said) in zip(requests, try await judge.judge(requests)) {
             #expect(said != .duplicate && said != .unreadable && said != .unknown, "seed \(seed), \(request)")
-            if case .new(let revision, _, _) = said, let floor, revision.isKeptBefore(floor), !request.waitsForPlace {
+            if case .new(let revision, _, _) = said, let floor, revision.isKeptBefore(floor), !request.isOfPending {
               Issue.record("seed \(seed): \(request) came below the floor \(floor)")
             }
             if request.removesAll, floor?.isKeptBefore(request.revision) ?? true { floor = request.revision }
@@ -380,7 +380,7 @@ import Testing
         // What lies below the floor stays until its event is durable; a session cancels it.
         let sendable = kept.filter { id in
           guard let record = revisions[id] else { return true }
-          return record.waitsForPlace || floors.map { !record.revision.isKeptBefore($0) } ?? true
+          return record.isOfPending || floors.map { !record.revision.isKeptBefore($0) } ?? true
         }
         #expect(sendable == expected, "seed \(seed), device \(device)")
       }

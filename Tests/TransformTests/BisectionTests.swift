@@ -258,7 +258,7 @@ import Testing
     }
 
     private func mark(_ partition: MarkedPartition, _ group: CrashLoopDetector.Group, _ detector: CrashLoopDetector) async {
-      await withCheckedContinuation { continuation in detector.mark(partition, group) { continuation.resume() } }
+      await withCheckedContinuation { continuation in detector.note(partition, group) { continuation.resume() } }
     }
 
     func close() { shards?.close() }

@@ -87,7 +87,7 @@ import Worker
     private mutating func read(_ partition: Int) {
       guard isSound, let offset = lane[partition].position, lane[partition].inFlight.count < 5 else { return }
       lane[partition].position = offset + 1
-      switch table.firstRecord(of: Self.name(partition), partition, offset: offset, timestamp: Self.time(below: offset + 1)) {
+      switch table.compareFirstRecord(of: Self.name(partition), partition, offset: offset, timestamp: Self.time(below: offset + 1)) {
       case .work: lane[partition].inFlight.insert(offset)
       case .skip: if !isApplied(partition, offset) { failure = "\(partition)/\(offset) is skipped and was not applied" }
       case .madeAgain: failure = "\(partition)/\(offset) is taken for one of another topic"
@@ -276,7 +276,7 @@ import Worker
       topicPartition: World.name(1), index: 1, generation: 1, startOffset: nil, startsAgain: false)
     var table = CheckpointTable(Topics())
     func readable(_ offset: Int64) -> (markers: [Int: Marker], changes: [MarkerChange]) {
-      table.readable([CommitOffset(partition: 1, generation: 1, offset: offset, timestamp: 1_000 + offset)])
+      table.readableMarkers(for: [CommitOffset(partition: 1, generation: 1, offset: offset, timestamp: 1_000 + offset)])
     }
     table.began(partition, at: Marker(offset: 5, timestamp: 1_005))
     #expect(readable(8).changes.isEmpty, "the marker is not confirmed")

@@ -62,7 +62,7 @@ import Testing
     /// The lane's turn comes, and it notes a group.
     func mark(_ group: CrashLoopDetector.Group) async {
       guard let detector = parts?.detector, detector.takePermit() else { return }
-      await withCheckedContinuation { continuation in detector.mark(partition, group) { continuation.resume() } }
+      await withCheckedContinuation { continuation in detector.note(partition, group) { continuation.resume() } }
     }
 
     /// Waits until the lane was told that Redis takes no writes.

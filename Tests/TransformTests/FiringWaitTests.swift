@@ -62,7 +62,7 @@ import Testing
     }
 
     // The chains go, and are made again, many times.
-    let wait = FiringWait(FiringOrder(chained: 3))
+    let wait: FiringWait
     let ledger = Ledger<Int>(tries: 3)
     let schedules = TestSchedules()
     let sequence: StageSequence<Int>
@@ -73,6 +73,7 @@ import Testing
     var (begun, ended, overtaken) = (0, 0, 0)
 
     init(seed: UInt64) {
+      wait = FiringWait(chained: 3) { [ledger] in ledger.has($0, order: $1) }
       sequence = StageSequence([wait, schedules], ledger)
       random = SeededRandom(seed: seed)
       sequence.owner = self
@@ -108,9 +109,7 @@ import Testing
       var content = RequestContent.test(number: record.number)
       content.entry.mayReplace = record.kind == .named && !asks
       if record.kind == .firing || asks { content.schedule = .test(record.schedule, isFiring: record.kind == .firing) }
-      if content.concernsSchedules {
-        wait.begins(slot, order: ledger.order(of: slot), target: record.target, isFiring: record.kind == .firing)
-      }
+      if content.concernsSchedules { wait.begins(slot, order: ledger.order(of: slot), content, target: record.target) }
       sequence.beginTurn()
       if sequence.take(slot, content, target: record.target) != nil { judge(slot) }
       answered(slot, fails: false)
@@ -177,7 +176,7 @@ import Testing
     var jobs: [ScheduleJob?] = []
     for (number, zone) in zones.enumerated() {
       let revision = Revision(timestamp: 0, partition: 0, offset: UInt64(number))
-      let firing = ScheduleJudge.Firing(revision: revision, at: 0, schedule: revision, .init(zone: zone, due: 0, name: 0, previous: 0))
+      let firing = ScheduleRules.Firing(revision: revision, at: 0, schedule: revision, .init(zone: zone, due: 0, name: 0, previous: 0))
       let reference = JournalReference(revision: revision, id: NotificationID(high: 0, low: UInt64(number)))
       jobs.append(ScheduleJob(key, reference, at: revision, .firing(firing)))
     }
@@ -218,7 +217,7 @@ import Testing
 extension ScheduleJob {
   fileprivate static func test(_ schedule: Int, isFiring: Bool) -> ScheduleJob? {
     let revision = Revision(timestamp: 0, partition: 0, offset: 0)
-    let firing = ScheduleJudge.Firing(revision: revision, at: 0, schedule: revision, .init(zone: "", due: 0, name: 0, previous: 0))
+    let firing = ScheduleRules.Firing(revision: revision, at: 0, schedule: revision, .init(zone: "", due: 0, name: 0, previous: 0))
     return ScheduleKey(application: "com.example.shop", target: "user:ada", identifier: Name("\(schedule)")).map {
       ScheduleJob(
         $0, JournalReference(revision: revision, id: NotificationID(high: 0, low: 0)), at: revision,

@@ -15,7 +15,7 @@ import Testing
       revision: Revision(timestamp: UInt64(start), partition: 0, offset: offset), id: NotificationID(high: 0, low: offset))
   }
 
-  private static func timed(_ offset: UInt64) -> ScheduleJudge.Request {
+  private static func timed(_ offset: UInt64) -> ScheduleRules.Request {
     let trigger = #"{"type":"calendar","dateComponents":{"hour":9,"minute":0}}"#
     let content = ScheduleRecord.Pending(
       requested: start, lifetime: 86_400, dueTimes: [], trigger: Array(trigger.utf8), headers: [], payload: [1])
@@ -24,28 +24,28 @@ import Testing
 
   /// A schedule, and the lane's firings of it.
   private struct Scene {
-    var judge = ScheduleJudge()
+    var rules = ScheduleRules()
     var record: ScheduleRecord
     var offset: UInt64 = 100
 
     init(_ record: ScheduleRecord) { self.record = record }
 
-    mutating func apply(_ request: ScheduleJudge.Request) { record = judge.judge(request, record).record ?? record }
+    mutating func apply(_ request: ScheduleRules.Request) { record = rules.decide(request, record).record ?? record }
 
     /// Fires the schedule in its next zone.
-    mutating func fire() throws -> ScheduleJudge.Firing {
+    mutating func fire() throws -> ScheduleRules.Firing {
       let due = try #require(record.pending?.earliest)
       offset += 1
-      let firing = ScheduleJudge.Firing(
+      let firing = ScheduleRules.Firing(
         revision: Revision(timestamp: UInt64(due.due), partition: 0, offset: offset), at: due.due, schedule: record.newest.revision,
         owner: record.pending?.owner ?? 0, payload: record.pending?.payload ?? [], due)
-      record = try #require(judge.judge(firing, record, zones: LastOccurrenceTests.zones).record)
+      record = try #require(rules.decide(firing, record, zones: LastOccurrenceTests.zones).record)
       return firing
     }
 
     /// Reads a firing again. Returns whether its occurrence goes to all zones.
-    mutating func goesToAll(_ firing: ScheduleJudge.Firing) throws -> Bool {
-      let decision = judge.judge(firing, record, zones: LastOccurrenceTests.zones)
+    mutating func goesToAll(_ firing: ScheduleRules.Firing) throws -> Bool {
+      let decision = rules.decide(firing, record, zones: LastOccurrenceTests.zones)
       guard case .firing(.fired) = decision.verdict else { throw Unfit() }
       let key = try #require(ScheduleKey(application: "a.b", target: "user:ada", identifier: "x"))
       let job = ScheduleJob(key, LastOccurrenceTests.reference(firing.revision.offset), at: firing.revision, .firing(firing))
@@ -57,8 +57,8 @@ import Testing
   }
 
   private static func scheduled() throws -> Scene {
-    var judge = ScheduleJudge()
-    return Scene(try #require(judge.judge(timed(1), nil).record))
+    var rules = ScheduleRules()
+    return Scene(try #require(rules.decide(timed(1), nil).record))
   }
 
   @Test func `the last occurrence goes to all zones, and no one before it`() throws {
@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test func `an occurrence that is read again after the end of its schedule goes to its own zone`() throws {
-    for kind in [.cancel, .cancelAll, .now, .place] as [ScheduleJudge.Request.Kind] {
+    for kind in [.cancel, .cancelAll, .now, .place] as [ScheduleRules.Request.Kind] {
       var scene = try Self.scheduled()
       let first = try scene.fire()
       scene.apply(.init(Self.reference(200), kind))
@@ -83,7 +83,7 @@ import Testing
     for ending in [.evicting, .evicted] as [ScheduleRecord.Ending] {
       var scene = try Self.scheduled()
       let first = try scene.fire()
-      scene.record = try #require(scene.judge.end(scene.record, ending))
+      scene.record = try #require(scene.rules.end(scene.record, ending))
       #expect(try !scene.goesToAll(first), "\(ending)")
     }
   }

@@ -106,7 +106,7 @@ import Testing
         case 8:
           // A partition is revoked: some retries are over.
           let over = Set(slots.filter { _ in history.one(in: 3) })
-          let revoked = history.ledger.takeRetries { over.contains($0) }
+          let revoked = history.ledger.takeRevokedRetries { over.contains($0) }
           #expect(Set(revoked) == history.retrying.intersection(over))
           for slot in revoked {
             history.retrying.remove(slot)
@@ -161,18 +161,26 @@ import Testing
     #expect(next == slot && !ledger.isDeadLetter(next) && ledger.faults(next) == 0 && ledger.reason(next) != "two")
   }
 
-  @Test func `an unexplained error is explained by a check that began after it, and of the slot's next record none is`() {
+  @Test func `a check explains the errors that came before it began, and another one the later errors`() {
     var errors = UnexplainedErrors()
     let slots = (0..<3).map { Slot(number: $0) }
-    for slot in slots.prefix(2) { errors.note(slot, "strange") }
+    for (order, slot) in slots.prefix(2).enumerated() { errors.note(slot, order: UInt64(order), "strange") }
     errors.checkBegins()
-    errors.note(slots[2], "strange")
-    errors.forget(slots[1])
+    errors.note(slots[2], order: 2, "strange")
     let (explained, isAnotherDue) = errors.checkEnded()
-    #expect(explained == [slots[0]: "strange"] && isAnotherDue, "the last error has come since the check began")
+    #expect(explained.mapValues(\.order) == [slots[0]: 0, slots[1]: 1] && isAnotherDue)
     errors.checkBegins()
     let (rest, isThirdDue) = errors.checkEnded()
-    #expect(rest == [slots[2]: "strange"] && !isThirdDue)
+    #expect(rest.mapValues(\.order) == [slots[2]: 2] && !isThirdDue)
+  }
+
+  @Test func `a slot's next record is not taken for the one before`() {
+    let ledger = Ledger<Int>(tries: 1)
+    let slot = ledger.begin(0)
+    let order = ledger.order(of: slot)
+    #expect(ledger.has(slot, order: order) && ledger.remove(slot) == 0 && !ledger.has(slot, order: order))
+    let next = ledger.begin(1)
+    #expect(next == slot && !ledger.has(slot, order: order) && ledger.has(slot, order: order + 1))
   }
 
   @Test func `a letter and its event are written once for one fault, and once more for one that comes later`() {
@@ -183,15 +191,15 @@ import Testing
     }
     let (first, again) = (begin(isPoison: false), begin(isPoison: false))
     #expect([first, again] == [[1, 1, 0], [0, 0, 0]])
-    progress.letter = .done
+    progress.written()
     progress.restart()
     let rest = begin(isPoison: false)
     #expect(rest == [0, 1, 0], "Kafka has the letter, and has not taken the event")
-    progress.refusals += 1
+    progress.refused()
     progress.restart()
     let poison = begin(isPoison: true)
     #expect(poison == [1, 1, 0], "the letter of the rule says nothing of what the record ends for now")
-    progress.refusals += 1
+    progress.refused()
     progress.restart()
     let smaller = begin(isPoison: true)
     #expect(smaller == [1, 1, 1])

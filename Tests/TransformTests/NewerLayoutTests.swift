@@ -135,7 +135,7 @@ import Worker
   @Test func `a follow-up of a newer program's state stays`() throws {
     let state = Schedules.State(try Self.state(), floor: [])
     let found = Schedules.FollowUp(state: state, since: 1, isOldestOfTooMany: true)
-    #expect(ScheduleFollowUps.step(found, ScheduleJudge(), lifetime: 10, now: 1_000) == .wait(until: 61_000))
+    #expect(ScheduleFollowUps.step(found, ScheduleRules(), lifetime: 10, now: 1_000) == .wait(until: 61_000))
   }
 
   private static func state() throws -> [UInt8] {

@@ -52,7 +52,7 @@ private actor Appliers {
       pendingOfTarget: 4, endedOfTarget: 1000, dueTimesOfPartition: dueTimes, lifetimeMilliseconds: 1_000_000_000)
     let schedules = Schedules(shards, limits)
     self.schedules = schedules
-    appliers.append(ScheduleApplier(schedules, ScheduleJudge(), wallClock: { 1_700_000_000_000 }, clockTolerance: 1 << 60))
+    appliers.append(ScheduleApplier(schedules, ScheduleRules(), wallClock: { 1_700_000_000_000 }, clockTolerance: 1 << 60))
   }
 
   private func close() { for shards in shards { shards.close() } }
@@ -107,7 +107,7 @@ private actor Appliers {
   private func tell(_ key: ScheduleKey) async throws {
     guard let schedules else { return }
     let state = try await withCheckedContinuation { continuation in schedules.read(key) { continuation.resume(returning: $0) } }.get()
-    guard let record = state.record, record.phase == .ended(.evicting), let end = ScheduleJudge().end(record, .evicted) else { return }
+    guard let record = state.record, record.phase == .ended(.evicting), let end = ScheduleRules().end(record, .evicted) else { return }
     _ = try await withCheckedContinuation { continuation in
       schedules.write(end, of: key, replacing: state, now: 1_700_000_000_000) { continuation.resume(returning: $0) }
     }.get()
@@ -125,7 +125,7 @@ private actor Appliers {
       let then: (Result<ScheduleApplier.Applied, StoreError>) -> Void = { continuation.resume(returning: self.outcome($0)) }
       switch event.kind {
       case .firing(let time, let schedule):
-        let firing = ScheduleJudge.Firing(revision: event.reference.revision, at: .max, schedule: schedule, time)
+        let firing = ScheduleRules.Firing(revision: event.reference.revision, at: .max, schedule: schedule, time)
         appliers[worker].apply(firing, to: event.key, then)
       case .timed(let repeats):
         let trigger = #"{"type":"timeInterval","timeInterval":60,"repeats":\#(repeats)}"#
@@ -142,7 +142,7 @@ private actor Appliers {
   func fire(
     _ key: ScheduleKey, _ due: ScheduleRecord.Pending.DueTime, of schedule: Revision, at revision: Revision
   ) async throws -> [String] {
-    let firing = ScheduleJudge.Firing(revision: revision, at: due.due, schedule: schedule, due)
+    let firing = ScheduleRules.Firing(revision: revision, at: due.due, schedule: schedule, due)
     return try await withCheckedContinuation { continuation in
       appliers[0].apply([firing], to: key, zones: nil) { answer in
         continuation.resume(returning: answer.map { all in all.map { "\($0.verdict)" } })

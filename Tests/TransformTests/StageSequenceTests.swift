@@ -47,8 +47,10 @@ import Testing
     /// Cannot answer for one of the waiting.
     func fail(_ index: Int) { owner?.failed(waiting.remove(at: index).record, Self.failure) }
 
-    /// Answers for a record that it was to let go of.
-    func answer(late record: ParkedRecord, _ content: RequestContent) { owner?.passed([(record, changed(content))]) }
+    /// Answers, or fails, for a record that it was to drop.
+    func answer(late record: ParkedRecord, _ content: RequestContent, fails: Bool) {
+      if fails { owner?.failed(record, Self.failure) } else { owner?.passed([(record, changed(content))]) }
+    }
   }
 
   private final class History: StageSequenceOwner {
@@ -189,7 +191,7 @@ import Testing
         case 9: history.retry()
         case 10: history.revoke()
         default:
-          if let (stage, record, content) = history.late.popLast() { stage.answer(late: record, content) }
+          if let (stage, record, content) = history.late.popLast() { stage.answer(late: record, content, fails: history.one(in: 2)) }
         }
       }
       drain(history)

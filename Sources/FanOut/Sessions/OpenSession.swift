@@ -181,7 +181,7 @@ final class OpenSession {
     switch decision {
     case .send(let presentation, let level):
       send(entry, revision, number, presentation, level)
-      if !entry.flags.contains(.comesAgain) {
+      if !entry.flags.contains(.isRedriven) {
         sessions.metrics.sent(at: handOver.now, revision, handOver.occasion == .live ? .live : .mailbox)
       }
     case .end(let type, let reason):
@@ -313,7 +313,7 @@ final class OpenSession {
       guard let entry = flow.acknowledge(number) else { return }
       endGap()
       let kind = entry.kind
-      if !kind.comesAgain { sessions.metrics.acknowledged(at: now, entry.revision, entry.isLive ? .live : .mailbox) }
+      if !kind.isRedriven { sessions.metrics.acknowledged(at: now, entry.revision, entry.isLive ? .live : .mailbox) }
       emit(kind.isRemoval ? .removed : updated.contains(number) ? .updated : .delivered, of: entry)
     }
     ack.forEachDropped { number, reason in

@@ -41,11 +41,11 @@ struct SessionFlow {
     /// The entry removes a notification.
     var isRemoval = false
     /// Its request was replayed or redriven.
-    var comesAgain = false
+    var isRedriven = false
 
     init() {}
 
-    init(_ entry: DeliveryEntryView) { (isRemoval, comesAgain) = (entry.kind == .remove, entry.flags.contains(.comesAgain)) }
+    init(_ entry: DeliveryEntryView) { (isRemoval, isRedriven) = (entry.kind == .remove, entry.flags.contains(.isRedriven)) }
   }
 
   /// The session's next action after a change.

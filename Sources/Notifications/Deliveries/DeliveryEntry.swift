@@ -105,7 +105,7 @@ public struct DeliveryEntry {
     id = request.envelope.id
     kind = request.operation == .remove ? .remove : .notify
     flags = request.facts.flags
-    if request.envelope.origin != nil { flags.insert(.comesAgain) }
+    if request.envelope.origin != nil { flags.insert(.isRedriven) }
     priority = request.priority
     pushType = request.pushType
     expiration = request.expiration
@@ -138,7 +138,7 @@ public struct DeliveryEntry {
   ) {
     id = entry.id
     kind = entry.kind
-    flags = facts.flags.union(entry.flags.intersection(.comesAgain))
+    flags = facts.flags.union(entry.flags.intersection(.isRedriven))
     priority = entry.priority
     pushType = entry.pushType
     expiration = entry.expiration

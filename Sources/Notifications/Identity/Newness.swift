@@ -16,20 +16,20 @@ extension Revision {
   /// Among published positions the rule is not an order: three of two partitions can be newer than each other in a circle. So it matters
   /// which of them came first. What is kept only grows, and kept revisions have one order: ``isKeptBefore(_:)``.
   ///
-  /// Redis applies the rule in Lua: `newness.lua` finds stale positions for every script. `known.lua`, a piece of the judge, finds the revision to
+  /// Redis applies the rule in Lua: `newness.lua` finds stale positions for every script. `known.lua`, a piece of `judge` and `results`, finds the revision to
   /// keep, and only the judge keeps it. `NewnessTests` compares both with this function. Lua's numbers are exact up to 2^53, far above each
   /// timestamp and offset.
   ///
   /// - Parameters:
   ///   - published: the revision of the request's position, or of its origin's.
   ///   - isSameRequest: whether a request at the kept position also has its apns-id.
-  ///   - comesAgain: whether the request has an origin.
+  ///   - isRedriven: whether the request has an origin.
   /// - Returns: the revision to keep; nil for a stale position.
-  public func judging(_ published: Revision, isSameRequest: Bool = true, comesAgain: Bool = false) -> Revision? {
+  public func judging(_ published: Revision, isSameRequest: Bool = true, isRedriven: Bool = false) -> Revision? {
     guard published.partition == partition else { return published.isKeptBefore(self) ? nil : published }
     if sharesPlace(with: published) {
       if isSameRequest { return self }
-      if comesAgain { return nil }
+      if isRedriven { return nil }
       return Revision(timestamp: max(timestamp &+ 1, published.timestamp), partition: partition, offset: offset)
     }
     if published.offset < offset { return nil }

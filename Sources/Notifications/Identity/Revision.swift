@@ -38,7 +38,7 @@ public struct SourceCoordinates: Hashable, Sendable {
 
 /// The place of a request in time: timestamp, partition and offset of its source record.
 ///
-/// Revisions that devices keep have one order, ``isKeptBefore(_:)``: that of their bytes, and of their text. ``judging(_:isSameRequest:comesAgain:)``
+/// Revisions that devices keep have one order, ``isKeptBefore(_:)``: that of their bytes, and of their text. ``judging(_:isSameRequest:isRedriven:)``
 /// decides which revision a device keeps for a published request.
 public struct Revision: Hashable, Sendable, CustomStringConvertible {
   /// The number of bytes of the binary form: 8, 4 and 8, most significant first.
@@ -132,7 +132,8 @@ public struct Revision: Hashable, Sendable, CustomStringConvertible {
 
   /// Whether this revision, which a device keeps, is older than another that it keeps: byte by byte.
   ///
-  /// Published positions have no order, so revisions are not `Comparable`.
+  /// Published positions have no such order, so revisions are not `Comparable`. For those of different partitions the rule of newness
+  /// compares likewise.
   public func isKeptBefore(_ other: Revision) -> Bool {
     (timestamp, partition, offset) < (other.timestamp, other.partition, other.offset)
   }

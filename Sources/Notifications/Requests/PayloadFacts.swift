@@ -22,7 +22,7 @@ public struct PayloadFlags: OptionSet, Sendable, Hashable {
   /// Set by the cluster: the request was published again.
   ///
   /// Its time does not measure a latency.
-  public static let comesAgain = PayloadFlags(rawValue: 128)
+  public static let isRedriven = PayloadFlags(rawValue: 128)
 
   /// How far the notification may interrupt: its `interruption-level`, or critical with a critical sound.
   public var level: InterruptionLevel {

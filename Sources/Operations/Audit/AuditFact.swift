@@ -16,7 +16,7 @@ struct AuditFact: Sendable, Hashable {
     case page, closing
     /// An event or the journal states the outcome of the request or the device.
     case told(Outcome)
-    /// A request that a mailbox kept, without a known ending. It is judged with all facts of its device.
+    /// A request that a mailbox kept, without a known ending. It is checked with all facts of its device.
     case open
     /// A request for the device was rejected, because the device was registered for another application.
     case refused
@@ -47,7 +47,7 @@ struct AuditFact: Sendable, Hashable {
     /// The request's own fact has this flag. So do the facts of its mailbox entries, for `DeviceAudit`.
     static let removesAll = namesSuccessor
     /// The request has a location trigger, so no removal of all ends it. The same facts have this flag, and those of endings by another request.
-    static let waitsForPlace = isForOtherApplication
+    static let isOfPending = isForOtherApplication
     /// The request's first record is in the audited topic.
     static let isOfTopic = Flags(rawValue: 128)
     /// The request fires an occurrence. If it does not fit its schedule, it reaches nobody.
@@ -140,7 +140,7 @@ extension AuditFact.Kind {
   }
 
   /// Whether judging it needs all facts of the device.
-  var isJudgedByDevice: Bool {
+  var isCheckedByDevice: Bool {
     switch self {
     case .told(let outcome): outcome.auditUse.contains(.byDevice)
     case .open, .refused: true
@@ -166,9 +166,9 @@ extension AuditFact.Kind {
 /// The purposes for which an audit reads an outcome.
 struct AuditUse: OptionSet {
   let rawValue: UInt8
-  /// It is judged with all facts of its request.
+  /// It is checked with all facts of its request.
   static let byRequest = AuditUse(rawValue: 1)
-  /// It is judged with all facts of its device.
+  /// It is checked with all facts of its device.
   static let byDevice = AuditUse(rawValue: 2)
   /// The device keeps its revision, so requests that are not newer collapse.
   static let keepsRevision = AuditUse(rawValue: 4)

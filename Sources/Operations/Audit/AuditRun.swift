@@ -200,7 +200,7 @@ final class AuditRun {
     do throws(SpillError) { try add() } catch { failure = error }
   }
 
-  // MARK: Judging
+  // MARK: Checking
 
   /// Checks all facts, one part at a time.
   ///

@@ -37,7 +37,7 @@ package struct AuditReport: Sendable {
   package var forgotten: Int64
 }
 
-/// Audits a cluster: reads requests and all statements about them, and judges them.
+/// Audits a cluster: reads requests and all statements about them, and checks them.
 ///
 /// Facts have a fixed size. They are distributed by apns-id, and again by device, to parts that each fit into memory. So memory does not
 /// grow with the range, unless one request or device has too many facts.

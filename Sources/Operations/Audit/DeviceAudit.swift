@@ -130,7 +130,7 @@ struct DeviceAudit {
     }
 
     /// Whether one of them ends a request.
-    func bar(_ fact: AuditFact) -> Bool { !fact.flags.contains(.waitsForPlace) && newest.isNewer(than: fact) }
+    func bar(_ fact: AuditFact) -> Bool { !fact.flags.contains(.isOfPending) && newest.isNewer(than: fact) }
 
     /// Whether one of them ended a request at the time at which that was told.
     func explain(_ fact: AuditFact, slack: Int64) -> Bool {

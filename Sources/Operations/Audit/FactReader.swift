@@ -46,7 +46,7 @@ struct FactReader {
       if view.operation != .notify { fact.flags.insert(.isRemoval) }
       if view.removesAll { fact.flags.insert(.removesAll) }
       if view.bound(below: envelope.revision) != nil { fact.flags.insert(.isBounded) }
-      if view.isOfPending { fact.flags.insert(.waitsForPlace) }
+      if view.isOfPending { fact.flags.insert(.isOfPending) }
       if let token = view.target.device { fact.device = max(1, DeviceToken.hash(token)) } else { fact.flags.insert(.isForUser) }
       readSchedule(view, request.position, &fact, onSchedule)
     case .rejected(_, let rejected):

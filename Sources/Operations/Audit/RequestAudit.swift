@@ -73,7 +73,7 @@ struct RequestAudit {
     let records = facts[..<events]
     guard let first = records.first else {
       // The request was published outside the range, or never.
-      for fact in facts where fact.device != 0 && fact.kind.isJudgedByDevice { handOn(fact) }
+      for fact in facts where fact.device != 0 && fact.kind.isCheckedByDevice { handOn(fact) }
       if let event = facts.first(where: { rules.isAudited($0) && $0.kind != .deadLetter }) {
         findings.add(.unknownRequest, event.id, facts, "no such record at partition \(event.sourcePartition), offset \(event.sourceOffset)")
       }
@@ -256,7 +256,7 @@ struct RequestAudit {
       isBroken = record.flags.contains(.isBroken)
       isRemoval = record.flags.contains(.isRemoval)
       isFiring = record.flags.contains(.isFiring)
-      reach = record.flags.intersection([.removesAll, .waitsForPlace])
+      reach = record.flags.intersection([.removesAll, .isOfPending])
       (end, earliestEnd) = (record.number, record.number)
       self.isYoung = isYoung
     }
@@ -337,12 +337,12 @@ struct RequestAudit {
     if request.settled != .scheduled {
       handOnAll(run, kept: keepings == 1 || kept?.kind == .open ? kept : nil) { fact in
         // What waits for its device keeps its place from a removal of what is pending.
-        if fact.outcome == .collapsed, request.isRemoval, request.reach.contains(.waitsForPlace) { return }
+        if fact.outcome == .collapsed, request.isRemoval, request.reach.contains(.isOfPending) { return }
         var fact = fact
         if fact.kind == .open || fact.outcome?.auditUse.contains(.keepsRevision) == true {
           fact.flags.formUnion(request.reach)
         } else if fact.outcome == .collapsed || fact.outcome == .canceled {
-          fact.flags.formUnion(request.reach.intersection(.waitsForPlace))
+          fact.flags.formUnion(request.reach.intersection(.isOfPending))
         }
         handOn(fact)
       }
@@ -354,7 +354,7 @@ struct RequestAudit {
   /// Passes on the facts for `DeviceAudit`. The fact of an acknowledgement gets the time of keeping.
   private func handOnAll(_ run: ArraySlice<AuditFact>, kept: AuditFact?, _ handOn: (AuditFact) -> Void) {
     var left = kept
-    for fact in run where fact.kind.isJudgedByDevice && !(fact.outcome == .expired && fact.flags.contains(.isSkipped)) {
+    for fact in run where fact.kind.isCheckedByDevice && !(fact.outcome == .expired && fact.flags.contains(.isSkipped)) {
       if let kept, fact.outcome == .queued, kept.outcome == .queued || fact.offset == kept.offset { continue }
       var fact = fact
       if let kept = left, fact.isTaken {

@@ -2,7 +2,7 @@ import Notifications
 
 /// A statement about a schedule in a fixed form.
 ///
-/// It is the element of spill files and the input of the judge of occurrences.
+/// It is the element of spill files and the input of `OccurrenceAudit`.
 struct ScheduleFact: Sendable, Hashable {
   /// The trigger of the request, in milliseconds.
   struct Trigger: Sendable, Hashable {

@@ -159,7 +159,7 @@ extension RedisCommand {
     withUnsafeTemporaryAllocation(byteCount: 75, alignment: 8) { bytes in
       bytes.storeBytes(of: entry.rememberedID.bigEndian, as: UInt64.self)
       bytes.storeBytes(of: entry.source.bigEndian, toByteOffset: 8, as: UInt32.self)
-      bytes[12] = (entry.comesAgain?.rawValue ?? 0) | (entry.removesAll ? 4 : 0) | (entry.waitsForPlace ? 8 : 0)
+      bytes[12] = (entry.redrive?.rawValue ?? 0) | (entry.removesAll ? 4 : 0) | (entry.isOfPending ? 8 : 0)
       if entry.isBounded { bytes[12] |= 16 }
       if entry.mayReplace { bytes[12] |= 32 }
       entry.revision.withBytes { UnsafeMutableRawBufferPointer(rebasing: bytes[13...]).copyMemory(from: $0) }

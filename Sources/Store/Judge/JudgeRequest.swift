@@ -51,15 +51,15 @@ public struct RequestEntry {
   public var removesAll = false
   /// Whether it is a removal that takes nothing newer than its revision, which is that of the notification it removes.
   public var isBounded = false
-  /// Whether it has a trigger that the device evaluates, so that a removal of all leaves it.
-  public var waitsForPlace = false
+  /// Whether it is a location request, which waits on its device for a place, or a removal of such: no removal of all touches it.
+  public var isOfPending = false
   /// Why the record is published again as new work; nil for a record without an origin.
-  public var comesAgain: ComesAgain?
+  public var redrive: Redrive?
   /// Whether it takes the place of what is pending for the device under its identifier, and the schedules have not been asked.
   public var mayReplace = false
 
   /// Why a request is published again. It decides which memory of the device makes the request a repeat.
-  public enum ComesAgain: UInt8, Sendable {
+  public enum Redrive: UInt8, Sendable {
     /// It is a repeat if its id is in the window of recent ids.
     case redriven = 1
     /// It is a repeat only if the mailbox has it. A tool has found that the device has no outcome of it.

@@ -3,14 +3,14 @@ public import Notifications
 /// The verdict of the judge script on one request for one device.
 public enum Verdict {
   /// How the request was judged: `queued`, `expired`, `collapsed`, `canceled`, `duplicate`, `unregistered`, `wrongUser` or `wrongApplication`.
-  case judged(JournalJudgement, Application = Application())
+  case judged(JournalJudgement, Effect = Effect())
   /// The device's data in Redis cannot be read, so nothing was applied.
   case unreadable(String)
   /// Something is pending for the device, so nothing was applied: ask the schedules first.
   case schedules
 
   /// What applying a request did, beside the judgement.
-  public struct Application {
+  public struct Effect {
     /// Where the device is connected; nil if it is not, or if the entry is not in the mailbox.
     public var presence: Presence?
     /// The request was applied before, from this same record: all its outcomes are emitted again.
@@ -55,11 +55,11 @@ extension Verdict {
       self = .schedules
       return
     }
-    var application = Application()
+    var effect = Effect()
     var (revision, other): (Revision, JournalReference?) = (own, nil)
     if first & Part.presence != 0 {
       guard let bytes = reader.bytes(Presence.byteCount), let presence = Presence(bytes) else { return nil }
-      application.presence = presence
+      effect.presence = presence
     }
     if first & Part.revision != 0 {
       guard let bytes = reader.bytes(Revision.byteCount), let kept = Revision(bytes: bytes) else { return nil }
@@ -72,7 +72,7 @@ extension Verdict {
       other = JournalReference(revision: revision, id: id)
     }
     let number = first & Part.verdict
-    application.isRepeat = number == Part.again
+    effect.isRepeat = number == Part.again
     let outcome: Outcome
     switch number {
     case Part.collapsed where other == nil: return nil
@@ -84,6 +84,6 @@ extension Verdict {
     case Part.wrongApplication: outcome = .wrongApplication
     default: return nil
     }
-    self = .judged(JournalJudgement(outcome, revision: revision, other: other), application)
+    self = .judged(JournalJudgement(outcome, revision: revision, other: other), effect)
   }
 }

@@ -59,7 +59,7 @@ public final class CrashLoops {
   /// - Parameters:
   ///   - partition: nil if no group follows.
   ///   - others: partitions whose groups this process has finished. If the process crashes now, they are not blamed.
-  public func mark(
+  public func note(
     _ partition: MarkedPartition?, first: Int64 = 0, width: Int64 = 0, by process: String, insteadOf others: [MarkedPartition],
     _ then: @escaping (StoreError?) -> Void = { _ in }
   ) {

@@ -1,7 +1,8 @@
 -- The one atomic call of the transform stage: judges requests in order, and applies them.
 --
--- A verdict is the same when a record comes again, so its events can simply be emitted again. Therefore the script looks for what it applied
--- before it looks at anything else, the registration included. `Verdict` says what each verdict means.
+-- A request that was applied, or has lost, has the same verdict when it is read again, as long as the device remembers why. So its events can
+-- simply be emitted again. Therefore the script looks for what it applied before it looks at anything else, the registration included. A
+-- request that was refused is judged anew. `Verdict` says what each verdict means.
 --
 -- Begin to read at `judge`: its steps stand in the order in which they decide. What few requests need lies in the piece `rare`.
 --
@@ -131,10 +132,10 @@ local function judgeRest()
       if isPending(device) then return say(SCHEDULES) end
       flags = flags - 32
     end
-    local comesAgain, removesAll, waitsForPlace, isBounded = flags
+    local redrive, removesAll, isOfPending, isBounded = flags
     if flags > 0 then
-      comesAgain, removesAll = bit.band(flags, 3), bit.band(flags, 4) > 0
-      waitsForPlace, isBounded = bit.band(flags, 8) > 0, bit.band(flags, 16) > 0
+      redrive, removesAll = bit.band(flags, 3), bit.band(flags, 4) > 0
+      isOfPending, isBounded = bit.band(flags, 8) > 0, bit.band(flags, 16) > 0
     end
     local state = collapse == '' and call('HMGET', device, 'p', 'u', 'w') or call('HMGET', device, 'p', 'u', 'w', collapse)
     local presence, owner, window, known = state[1], state[2], state[3], state[4]
@@ -152,19 +153,27 @@ local function judgeRest()
     -- though the device may be another person's by now.
     if terms ~= formerTerms then application, formerTerms = sub(terms, 1, 8), terms end
     local refused = refusal(owner, application, terms)
-    -- `kept` is the revision at which it is kept; `naming` the removal that has named it, `floor` the removal of all above it.
+    -- known     what the device keeps for the identifier, or the removal that has named the request
+    -- newer     the revision to keep beside `known`; nil if the request is stale
+    -- isSame    `known` is of this very request
+    -- isAgain   it was applied before, whatever shows that
+    -- kept      the revision at which the device keeps it, or is to keep it
+    -- floor     the removal of all that bars it
     local id, isAgain, kept, newer, isSame, naming, floor, floorTimestamp = sub(entry, 1, 16), at, revision
     if not refused and #owner > OWNER then
-      naming, floor, floorTimestamp, kept = rarely().standing(device, owner, revision, id, collapse, removesAll, waitsForPlace, at)
-      isAgain, kept, known = at or kept, kept or revision, naming or known
+      local ownFloor
+      naming, floor, floorTimestamp, ownFloor = rarely().standing(device, owner, revision, id, collapse, removesAll, isOfPending, at)
+      -- It is itself the newest removal of all.
+      if ownFloor then isAgain, kept = at or ownFloor, ownFloor end
+      known = naming or known
     end
     if known then
       if #known ~= 36 and #known ~= 72 then error('a revision that cannot be read') end
-      newer, isSame = judging(known, revision, id, naming or comesAgain > 0)
+      newer, isSame = judging(known, revision, id, naming or redrive > 0)
       if isSame then kept = newer end
     end
-    if comesAgain > 0 then
-      isAgain, kept = rarely().redriven(mailbox, id, comesAgain, isAgain, kept, known, isSame)
+    if redrive > 0 then
+      isAgain, kept = rarely().redriven(mailbox, id, redrive, isAgain, kept, known, isSame)
       -- What is delivered once more supersedes nothing.
       if isSame and not isAgain then known = false end
     else
@@ -175,7 +184,7 @@ local function judgeRest()
     if not isAgain then
       if refused then return say(refused) end
       -- A removal of what waits for a place does not take what waits for its device.
-      if known and (not newer or isBounded and waitsForPlace and rarely().isAway(mailbox, known, revision)) then
+      if known and (not newer or isBounded and isOfPending and rarely().isAway(mailbox, known, revision)) then
         return say(STALE, false, false, sub(known, 1, 36))
       end
       if floor then return say(STALE + CANCELED, false, false, floor) end
@@ -201,7 +210,7 @@ local function judgeRest()
       end
     end
     if not isExpired and call('HSETNX', mailbox, kept, entry) == 0 then
-      kept, superseded = rarely().contested(mailbox, kept, entry, id, comesAgain, isBounded)
+      kept, superseded = rarely().contested(mailbox, kept, entry, id, redrive, isBounded)
       if not kept then return say(STALE, false, false, superseded) end
     end
     -- The removal that has named it is older, and stays.
@@ -211,7 +220,7 @@ local function judgeRest()
       rarely().bar(device, owner, application, kept, kept .. id)
       rarely().nameCanceled(device, mailbox, kept)
     elseif #terms > TERMS then
-      superseded = rarely().removeNamed(device, mailbox, owner, terms, revision, collapse, kept, id, superseded, isExpired, waitsForPlace)
+      superseded = rarely().removeNamed(device, mailbox, owner, terms, revision, collapse, kept, id, superseded, isExpired, isOfPending)
     end
 
     -- 7. The device remembers its apns-id, the newest revision of its collapse id, and what that has removed, so that it does not come again.

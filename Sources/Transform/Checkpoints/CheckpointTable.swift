@@ -133,7 +133,7 @@ struct CheckpointTable {
   }
 
   /// Compares a partition's first record with the marker that reading began at.
-  mutating func firstRecord(of partition: TopicPartition, _ index: Int, offset: Int64, timestamp: Int64) -> FirstRecord {
+  mutating func compareFirstRecord(of partition: TopicPartition, _ index: Int, offset: Int64, timestamp: Int64) -> FirstRecord {
     guard isUnconfirmed(index), let marker = owned[index]?.marker else { return .work }
     owned[index]?.phase = .level
     hasUnconfirmed = owned.keys.contains(where: isUnconfirmed)
@@ -262,7 +262,7 @@ struct CheckpointTable {
   /// changes. `wroteReadable` follows.
   ///
   /// Only the first of an assignment is set whatever stands there: what differs later shows that Redis has lost something.
-  func readable(_ offsets: [CommitOffset]) -> (markers: [Int: Marker], changes: [MarkerChange]) {
+  func readableMarkers(for offsets: [CommitOffset]) -> (markers: [Int: Marker], changes: [MarkerChange]) {
     var (markers, changes): ([Int: Marker], [MarkerChange]) = ([:], [])
     for offset in offsets {
       guard let each = owned[offset.partition], each.partition.generation == offset.generation, !isUnconfirmed(offset.partition),

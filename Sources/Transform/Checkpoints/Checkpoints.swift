@@ -59,9 +59,9 @@ final class Checkpoints {
   /// Redis has refused writes. It is verified only when it takes the markers of owned or offered partitions.
   func probe() { isProbing = true }
 
-  /// Judges a partition's first record by the marker at which reading began.
-  func firstRecord(of partition: TopicPartition, _ index: Int, offset: Int64, timestamp: Int64) -> CheckpointTable.FirstRecord {
-    table.firstRecord(of: partition, index, offset: offset, timestamp: timestamp)
+  /// Compares a partition's first record with its marker by the marker at which reading began.
+  func compareFirstRecord(of partition: TopicPartition, _ index: Int, offset: Int64, timestamp: Int64) -> CheckpointTable.FirstRecord {
+    table.compareFirstRecord(of: partition, index, offset: offset, timestamp: timestamp)
   }
 
   /// A partition was read to its end. Returns the timestamp of the record below its marker, or -1 if it is unknown.
@@ -204,7 +204,7 @@ final class Checkpoints {
   /// they have advanced, as long as a request waits.
   func writeReadable(_ offsets: [CommitOffset]) {
     guard !isWritingReadable else { return }
-    let (markers, changes) = table.readable(offsets)
+    let (markers, changes) = table.readableMarkers(for: offsets)
     guard !changes.isEmpty else { return }
     isWritingReadable = true
     store.write(changes) { [self] written in

@@ -146,13 +146,6 @@ struct InFlightRecord {
     }
   }
 
-  /// Takes the judgement at the record's only device. Returns false if the record is for a person.
-  mutating func judged(_ judgement: JournalJudgement) -> Bool {
-    if rare?.recipients != nil { return false }
-    end(judgement)
-    return true
-  }
-
   /// Takes the judgement on the whole request.
   mutating func end(_ judgement: JournalJudgement) { (verdict, self.judgement) = (.request(judgement.verdict), judgement) }
 

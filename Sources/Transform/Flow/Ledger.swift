@@ -133,6 +133,8 @@ final class Ledger<Record> {
 
   /// How many records were begun before this one. No other record has the number, and a record that is started again keeps it.
   func order(of slot: Slot) -> UInt64 { rows[slot.index].order }
+  /// Whether a slot still has the record that was begun after so many others.
+  func has(_ slot: Slot, order: UInt64) -> Bool { rows[slot.index].hasRecord && rows[slot.index].order == order }
   /// Whether a record goes to the dead letters because it cannot be processed.
   func isDeadLetter(_ slot: Slot) -> Bool { rows[slot.index].isDeadLetter }
   /// How many permanent errors a record has had.
@@ -233,6 +235,6 @@ final class Ledger<Record> {
     return taken
   }
 
-  /// Takes the retries whose assignment is over.
-  func takeRetries(where isOver: (Slot) -> Bool) -> [Slot] { waiting.removeAll(where: isOver) }
+  /// Takes the retries whose assignment is over. The owner removes them.
+  func takeRevokedRetries(where isOver: (Slot) -> Bool) -> [Slot] { waiting.removeAll(where: isOver) }
 }

@@ -20,6 +20,10 @@ protocol PipelineOwner: AnyObject {
 }
 
 /// The way of the records in flight: makes the stages, begins and ends the records, and hands each from stage to stage. Loop-confined.
+///
+/// A record's way: `take`, which gives it a slot; `start`, where dead letters, registrations and what is beyond a limit leave it; `pass`, through
+/// the stages; `address`, to its schedule or its recipients; the judge; `drainNotes` and `finish`, which hand its ticket to the journal. Two
+/// ways lead back: from `retryFired` to `start`, and from `askSchedules` to `pass`, where something is pending for a request's target.
 final class Pipeline {
   /// What becomes of the records.
   enum Purpose {
@@ -147,15 +151,15 @@ final class Pipeline {
     if let excess = inFlight[slot].excess { return rejections.limit(slot, excess) }
     return reader.read(inFlight[slot].record) { reading in
       switch reading {
-      case .accepted(let view): take(view, slot)
+      case .accepted(let view): passUnlessReplayed(view, slot)
       case .rejected(let rejection, let envelope): rejections.reject(slot, rejection, envelope)
       }
     }
   }
 
-  private func take(_ view: RequestView, _ slot: Slot) -> Conclusion {
-    // Its first record lies before it in the partition, so the owner has judged that, or judges it first, also where it has gone back because
-    // Redis lost something. An effect of its own would be one that only a producer can want who writes origins.
+  private func passUnlessReplayed(_ view: RequestView, _ slot: Slot) -> Conclusion {
+    // A replay has no effect: the first record lies before it in this partition, so this lane has judged that, or will judge it first, even
+    // after a rewind.
     guard view.envelope.origin?.purpose == .replay else { return pass(view, slot) }
     inFlight[slot].end(JournalJudgement(.replayed, revision: inFlight[slot].source.impliedRevision))
     return .done
@@ -176,10 +180,7 @@ final class Pipeline {
     content.schedule = schedules?.job(of: view, inFlight[slot], replaces: replaces)
     content.entry.mayReplace = schedules != nil && content.schedule == nil && view.namesIdentifier
     if inFlight[slot].skipsExtensions, content.mutability == .mutable { content.mutability = .suspected }
-    if let schedules, content.concernsSchedules {
-      schedules.firingWait.begins(
-        slot, order: inFlight.order(of: slot), target: content.targetHash, isFiring: content.schedule?.isFiring == true)
-    }
+    if content.concernsSchedules { schedules?.firingWait.begins(slot, order: inFlight.order(of: slot), content) }
     guard let content = stages.take(slot, content, target: content.targetHash) else { return .done }
     return address(slot, content)
   }
@@ -189,7 +190,7 @@ final class Pipeline {
     if let schedules, let job = content.schedule, let conclusion = schedules.outcomes.finish(slot, content, job) { return conclusion }
     if let stop = content.stop {
       // It takes the place of what is pending under its identifier all the same. No device is looked up for it, which would tell.
-      return content.entry.mayReplace ? asksSchedules(slot) : rejections.filter(slot, content, by: stop)
+      return content.entry.mayReplace ? askSchedules(slot) : rejections.filter(slot, content, by: stop)
     }
     recipients.take(slot, content)
     return .done
@@ -220,14 +221,14 @@ final class Pipeline {
       if failure == nil { return inFlight.done(answer) }
       if isTooLarge { inFlight.poisoned(answer, "an event of it is too large for Kafka") } else { inFlight.failed(answer) }
     case .letter:
-      if isTooLarge { inFlight[slot].letter.refusals += 1 }
+      if isTooLarge { inFlight[slot].letter.refused() }
       guard failure == nil else { return inFlight.failed(inFlight.answer(slot)) }
-      inFlight[slot].letter.letter = .done
+      inFlight[slot].letter.written()
       inFlight.done(inFlight.answer(slot))
     case .letterEvent:
       // One that is too large makes no further letter.
       guard failure == nil || isTooLarge else { return inFlight.failed(inFlight.answer(slot)) }
-      inFlight[slot].letter.event = .done
+      inFlight[slot].letter.eventDone()
       inFlight.done(inFlight.answer(slot))
     case .eviction: evictions.reported(Int(number), failed: failure != nil)
     case .journal: journal?.reported(number, failure: failure)
@@ -280,7 +281,6 @@ final class Pipeline {
 
   private func remove(_ slot: Slot, isDone: Bool) -> InFlightRecord {
     let record = inFlight.remove(slot)
-    errors.ended(slot)
     schedules?.ended(slot, isDone: isDone)
     return record
   }
@@ -368,7 +368,7 @@ extension Pipeline {
   }
 
   /// Something is pending for a request's target: ask the schedules before the request is judged.
-  func asksSchedules(_ slot: Slot) -> Conclusion {
+  func askSchedules(_ slot: Slot) -> Conclusion {
     stages.beginTurn()
     defer { stages.flush() }
     return reader.readAccepted(inFlight[slot].record) { pass($0, slot, replaces: true) }

@@ -77,10 +77,11 @@ struct RequestReader {
       rememberedID: view.rememberedID.windowHash, source: sourceHash(view.envelope),
       end: expiration.end(expiration: entry.expiration, published: view.envelope.begins),
       revision: own)
+    // A removal of location requests is bounded, also where its bound does not count.
+    request.isBounded = view.removesPending
     if let bound = view.bound(below: own) { (request.revision, request.isBounded) = (bound, true) }
-    if view.removesPending { request.isBounded = true }
-    (request.removesAll, request.waitsForPlace) = (view.removesAll, view.isOfPending)
-    request.comesAgain = view.envelope.origin.map { $0.isUnfinished ? .unfinished : .redriven }
+    (request.removesAll, request.isOfPending) = (view.removesAll, view.isOfPending)
+    request.redrive = view.envelope.origin.map { $0.isUnfinished ? .unfinished : .redriven }
     return request
   }
 

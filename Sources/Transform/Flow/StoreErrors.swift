@@ -34,7 +34,7 @@ final class StoreErrors {
     switch error.code {
     case .faulty: inFlight.poisoned(answer, error.message)
     case .unexplained:
-      unexplained.note(answer.slot, error.message)
+      unexplained.note(answer.slot, order: inFlight.order(of: answer.slot), error.message)
       inFlight.failed(answer)
     case .newer:
       let record = inFlight[answer.slot]
@@ -43,6 +43,7 @@ final class StoreErrors {
     case .unavailable, .overloaded, .writesRefused, .bucketLost, .refused: inFlight.failed(answer)
     }
   }
+
   // MARK: Unexplained errors
 
   /// A check of the store begins: it explains the errors that have come so far.
@@ -53,10 +54,7 @@ final class StoreErrors {
   /// - Returns: whether other errors have come since it began, which another check has to explain.
   func checkEnded(passed: Bool) -> Bool {
     let (explained, isAnotherDue) = unexplained.checkEnded()
-    if passed { for (slot, message) in explained { inFlight.blame(slot, message) } }
+    if passed { for (slot, error) in explained where inFlight.has(slot, order: error.order) { inFlight.blame(slot, error.message) } }
     return isAnotherDue
   }
-
-  /// A record has ended: nothing is to be explained for its slot.
-  func ended(_ slot: Slot) { unexplained.forget(slot) }
 }

@@ -1,11 +1,14 @@
 /// Errors of calls for one record alone that do not say whether a retry can help. A check of the store tells.
 struct UnexplainedErrors {
-  /// Those that came since the last check began.
-  private var noted: [Slot: String] = [:]
-  /// Those before.
-  private var checked: [Slot: String] = [:]
+  /// An error of a record, which is known by how many were begun before it.
+  typealias Noted = (order: UInt64, message: String)
 
-  mutating func note(_ slot: Slot, _ message: String) { noted[slot] = message }
+  /// Those that came since the last check began.
+  private var noted: [Slot: Noted] = [:]
+  /// Those before.
+  private var checked: [Slot: Noted] = [:]
+
+  mutating func note(_ slot: Slot, order: UInt64, _ message: String) { noted[slot] = (order, message) }
 
   /// A check begins: it explains the errors that have come so far.
   mutating func checkBegins() {
@@ -16,14 +19,8 @@ struct UnexplainedErrors {
   /// The check has ended.
   ///
   /// - Returns: the errors that it explains, and whether others have come since, which another check has to explain.
-  mutating func checkEnded() -> (explained: [Slot: String], isAnotherDue: Bool) {
+  mutating func checkEnded() -> (explained: [Slot: Noted], isAnotherDue: Bool) {
     defer { checked = [:] }
     return (checked, !noted.isEmpty)
-  }
-
-  /// The record has ended.
-  mutating func forget(_ slot: Slot) {
-    if !noted.isEmpty { noted[slot] = nil }
-    if !checked.isEmpty { checked[slot] = nil }
   }
 }

@@ -104,7 +104,7 @@ final class CrashGroups {
     }
     let offsets = batch[start.index].offset..<batch[last.index].offset + 1
     let tag = groups.begin((batch, begun), count: begun.count, offsets: offsets, of: partition)
-    crashes.mark(partition, CrashLoopDetector.Group(first: offsets.lowerBound, width: Int64(offsets.count))) { [self] in
+    crashes.note(partition, CrashLoopDetector.Group(first: offsets.lowerBound, width: Int64(offsets.count))) { [self] in
       // The group may have been given up meanwhile, and with it the consumer.
       if groups.noted(tag) { owner?.advance() }
     }

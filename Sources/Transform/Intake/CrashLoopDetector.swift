@@ -22,6 +22,14 @@ protocol CrashLoopDetectorOwner: AnyObject {
 ///
 /// The lanes of a process crash together. So while one of them has a suspected partition, all of them begin records in groups, one lane at
 /// a time. Records that a lane had begun before are the exception.
+///
+/// | type | what it has |
+/// |---|---|
+/// | `CrashLoops` | the counts and notes in Redis |
+/// | `CrashLoopDetector` | a lane's part in them, and its hold on the permit |
+/// | `CrashLoopPermit` | which lane of the process may try a group |
+/// | `RecordGroups` | a value: the suspected partitions, and the group at hand |
+/// | `CrashGroups` | connects these with `Intake` and `Pipeline` |
 final class CrashLoopDetector {
   /// The group that was noted last, by its offsets. Some of them may have no record.
   struct Group: Equatable {
@@ -57,7 +65,7 @@ final class CrashLoopDetector {
   static let (groupWidth, narrowing): (Int64, Int64) = (64, 8)
   /// How many processes crash with a single record until it is dead-lettered.
   static let deadlyAfter = 2
-  /// How many processes crash in all until a record is dead-lettered.
+  /// How many processes crash in all until a record is dead-lettered: until it is suspected, in groups of 64 and 8, and with it alone.
   static let tries = suspectedAfter - 1 + 2 + deadlyAfter
   /// How many records of a suspected partition are begun in groups before it is processed as usual.
   static let bisectedRecords = 1_000
@@ -150,20 +158,20 @@ final class CrashLoopDetector {
 
   /// Removes the last note, since its group is finished and no other follows at once.
   private func unmark() {
-    if case .own(let noted?) = hold { counts.mark(nil, by: permit.process, insteadOf: [noted]) }
+    if case .own(let noted?) = hold { counts.note(nil, by: permit.process, insteadOf: [noted]) }
   }
 
   /// Has Redis note the next group, when the one before is finished. Calls `then` when Redis has noted it.
-  func mark(_ partition: MarkedPartition, _ group: Group, _ then: @escaping () -> Void) {
+  func note(_ partition: MarkedPartition, _ group: Group, _ then: @escaping () -> Void) {
     stopAsking()
     hold = .own(partition)
     let others = permit.willNote(partition)
-    counts.mark(partition, first: group.first, width: group.width, by: permit.process, insteadOf: others) { [self] error in
+    counts.note(partition, first: group.first, width: group.width, by: permit.process, insteadOf: others) { [self] error in
       guard hasPermit else { return }
       if let error {
         if error.code == .writesRefused { owner?.redisRefusedWrites(error) }
         // While Redis has the former note, the process must not crash with other records.
-        again.handler = { [unowned self] in mark(partition, group, then) }
+        again.handler = { [unowned self] in note(partition, group, then) }
         return again.start(after: Self.againMilliseconds)
       }
       permit.didNote(partition)
@@ -181,7 +189,7 @@ final class CrashLoopDetector {
 
   /// Partitions have another owner, which continues the search.
   func leftToAnother(_ partitions: [MarkedPartition]) {
-    if !partitions.isEmpty { counts.mark(nil, by: permit.process, insteadOf: partitions) }
+    if !partitions.isEmpty { counts.note(nil, by: permit.process, insteadOf: partitions) }
   }
 
   /// Clears partitions that were processed as usual.

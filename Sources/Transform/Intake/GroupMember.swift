@@ -50,7 +50,7 @@ final class GroupMember {
       guard let owner = self?.owner else { return prepared([]) }
       owner.prepare(offsets, prepared)
     }
-    committer.onSetAside = { [weak self] in self?.owner?.appliedReadable(below: $0) }
+    committer.onBeyondSetAside = { [weak self] in self?.owner?.appliedReadable(below: $0) }
     (self.consumer, self.committer) = (consumer, committer)
     lane.health.set("kafka", ready: false, Self.waitsForPartitions)
     owner.joined(consumer, committer)

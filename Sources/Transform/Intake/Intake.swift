@@ -293,7 +293,7 @@ final class Intake {
       return false
     }
     let partition = assigned.topicPartition
-    switch checkpoints.firstRecord(of: partition, index, offset: record.offset, timestamp: record.timestamp) {
+    switch checkpoints.compareFirstRecord(of: partition, index, offset: record.offset, timestamp: record.timestamp) {
     case .work: return true
     case .skip:
       // The group may not know that the record is applied: the lane that raised the marker may have ended before its commit. Without this

@@ -47,9 +47,9 @@ struct RecordGroups<Records> {
     /// No group waits.
     case none
     /// Redis was asked to note the group.
-    case marking(Tag, Group)
+    case noting(Tag, Group)
     /// Redis has noted the group.
-    case marked(Group)
+    case noted(Group)
   }
 
   private var suspects: [MarkedPartition: Suspect] = [:]
@@ -155,20 +155,20 @@ struct RecordGroups<Records> {
     if !isSuspected(partition) { unsuspected.insert(partition) }
     begun += 1
     let tag = Tag(number: begun)
-    step = .marking(tag, Group(records: records, remedy: remedy(for: offsets.lowerBound, of: partition)))
+    step = .noting(tag, Group(records: records, remedy: remedy(for: offsets.lowerBound, of: partition)))
     return tag
   }
 
   /// Redis has noted a group. Returns whether it may be taken; one that was given up meanwhile may not.
   mutating func noted(_ tag: Tag) -> Bool {
-    guard case .marking(tag, let group) = step else { return false }
-    step = .marked(group)
+    guard case .noting(tag, let group) = step else { return false }
+    step = .noted(group)
     return true
   }
 
   /// Takes the noted group, if there is one, to process it.
   mutating func take() -> Group? {
-    guard case .marked(let group) = step else { return nil }
+    guard case .noted(let group) = step else { return nil }
     step = .none
     return group
   }

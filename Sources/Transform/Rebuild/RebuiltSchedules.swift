@@ -19,7 +19,7 @@ final class RebuiltSchedules {
   /// - Parameter now: milliseconds since 1970.
   init(_ schedules: Schedules, _ devices: DeviceFacts, now: @escaping () -> Int64) {
     (self.schedules, self.devices, self.now) = (schedules, devices, now)
-    applier = ScheduleApplier(schedules, ScheduleJudge(), wallClock: now)
+    applier = ScheduleApplier(schedules, ScheduleRules(), wallClock: now)
   }
 
   /// Takes a record of `schedule`. Returns false if it is no state of a schedule.

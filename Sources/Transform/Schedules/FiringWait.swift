@@ -7,7 +7,8 @@ import Store
 /// request scheduled. The newer request may replace or cancel that. It asks the schedule first, even when it is retried, and the firing
 /// then finds the schedule ended. A request that waits for a newer program delays only the firings of the schedule that it waits for.
 final class FiringWait: Stage {
-  private var order: FiringOrder
+  private var requests: FiringOrder
+  private let isInFlight: (Slot, _ order: UInt64) -> Bool
   /// Waiting firings, by the slot of the request that each of them waits for.
   private var waiting: [Slot: [(record: ParkedRecord, content: RequestContent)]] = [:]
   /// Requests that wait for a newer program, and the schedule that each asked.
@@ -16,15 +17,22 @@ final class FiringWait: Stage {
   private var failing: [(record: ParkedRecord, key: ScheduleKey)] = []
   weak var owner: (any StageOwner)?
 
-  init(_ order: FiringOrder = FiringOrder()) { self.order = order }
+  /// - Parameters:
+  ///   - chained: for how many records after the last question of a firing it is kept what the next one may wait for.
+  ///   - isInFlight: whether a slot still has the record that was begun after so many others.
+  init(chained: UInt64 = 100_000, isInFlight: @escaping (Slot, _ order: UInt64) -> Bool) {
+    self.isInFlight = isInFlight
+    requests = FiringOrder(chained: chained, isInFlight: isInFlight)
+  }
 
   /// A request that concerns schedules is about to pass the stages.
   ///
   /// - Parameters:
   ///   - order: how many records were begun before it.
-  ///   - target: the hash of its target.
-  func begins(_ slot: Slot, order: UInt64, target: UInt64, isFiring: Bool) {
-    self.order.add(slot, target: target, order: order, precedesFirings: !isFiring)
+  ///   - target: the hash of its target; by default as the content has it.
+  func begins(_ slot: Slot, order: UInt64, _ content: RequestContent, target: UInt64? = nil) {
+    requests.add(
+      slot, target: target ?? content.targetHash, order: order, precedesFirings: content.schedule?.isFiring != true)
   }
 
   /// False: the stage gets firings even when it is inactive.
@@ -35,7 +43,7 @@ final class FiringWait: Stage {
 
   func take(_ record: ParkedRecord, _ content: RequestContent) -> StageAnswer {
     guard let job = content.schedule, job.isFiring,
-      let earlier = order.predecessor(of: record.slot, where: { newer[$0].map { $0 == job.key } ?? true })
+      let earlier = requests.predecessor(of: record.slot, where: { newer[$0].map { $0 == job.key } ?? true })
     else { return .pass(content) }
     guard newer[earlier] == nil else {
       failing.append((record, job.key))
@@ -61,14 +69,14 @@ final class FiringWait: Stage {
 
   /// A request waits until a newer program has applied it to a schedule. Firings of other schedules do not wait for it.
   func left(_ record: ParkedRecord, toNewer key: ScheduleKey) {
-    guard order.has(record.slot, order: record.order) else { return }
+    guard isInFlight(record.slot, record.order) else { return }
     newer[record.slot] = key
     release(record.slot)
   }
 
   /// A request has ended, or was dropped.
   func ended(_ slot: Slot) {
-    order.remove(slot)
+    requests.remove(slot)
     if !newer.isEmpty { newer[slot] = nil }
     release(slot)
   }

@@ -9,7 +9,7 @@ import Worker
 ///
 /// It does so in the lane's partitions of `requests`.
 ///
-/// A firing only asks. The judge accepts it only if it fits the state of the schedule, so an extra firing is harmless. A lost firing is
+/// A firing only asks. The rules accept it only if it fits the state of the schedule, so an extra firing is harmless. A lost firing is
 /// produced again.
 final class Firings {
   private let loop: EventLoop

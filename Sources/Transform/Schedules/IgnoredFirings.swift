@@ -1,8 +1,8 @@
 import Notifications
 
-/// A value: the pauses of due schedules whose firings the judge ignores, or which only a newer program can fire.
+/// A value: the pauses of due schedules whose firings the rules ignore, or which only a newer program can fire.
 ///
-/// The clock of the broker may be behind, so the first firings are repeated at once. If the judge goes on ignoring them, something is
+/// The clock of the broker may be behind, so the first firings are repeated at once. If the rules go on ignoring them, something is
 /// wrong with the schedule, and the pauses grow.
 struct IgnoredFirings {
   private struct Pause {
@@ -25,11 +25,11 @@ struct IgnoredFirings {
 
   /// Notes what became of a firing. Returns the time until which its schedule does not fire, 0 for none, and whether the pauses begin to grow.
   ///
-  /// The judge ignores a firing that is early by the broker's clock, or that another program wrote. It is produced again after a pause. What
+  /// The rules ignore a firing that is early by the broker's clock, or that another program wrote. It is produced again after a pause. What
   /// another program writes makes no pause, and ends none.
   ///
   /// - Parameters:
-  ///   - isIgnored: whether the judge has ignored it.
+  ///   - isIgnored: whether the rules have ignored it.
   ///   - isOwn: whether the lane has written it.
   ///   - due: the time at which the schedule is due now.
   mutating func judged(

@@ -29,12 +29,12 @@ final class LaneSchedules {
       shards,
       Schedules.Limits(
         dueTimesOfPartition: settings.scheduledInBucket, lifetimeMilliseconds: settings.longestLifetime * 1000))
-    let judge = ScheduleJudge(late: settings.lateMilliseconds, oneAttempt: settings.oneAttemptSeconds * 1000)
+    let rules = ScheduleRules(late: settings.lateMilliseconds, oneAttempt: settings.oneAttemptSeconds * 1000)
     let applier = ScheduleApplier(
-      schedules, judge, wallClock: loop.wallMilliseconds, clockTolerance: settings.clockToleranceMilliseconds)
-    firingWait = FiringWait()
+      schedules, rules, wallClock: loop.wallMilliseconds, clockTolerance: settings.clockToleranceMilliseconds)
+    firingWait = FiringWait(isInFlight: { inFlight.has($0, order: $1) })
     stage = ScheduleStage(on: loop, applier, devices)
-    followUps = ScheduleFollowUps(schedules, judge, outcomes, writer, errors, wallClock: loop.wallMilliseconds)
+    followUps = ScheduleFollowUps(schedules, rules, outcomes, writer, errors, wallClock: loop.wallMilliseconds)
     let zoneData = ZoneDataUpdate(on: loop, schedules, writer, version: DueTimes.dataVersion, lane.logger)
     firings = Firings(
       on: loop, schedules, writer, followUps, zoneData, ScheduleCondition(lane), buckets: shards.buckets, lane.metrics, lane.logger)

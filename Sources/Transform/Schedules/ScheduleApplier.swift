@@ -4,12 +4,12 @@ import Store
 
 /// Applies requests and firings to the schedules in Redis. Loop-confined.
 ///
-/// It reads the state of a schedule, asks the judge, and replaces the state that it read. If another worker wrote meanwhile, it decides
+/// It reads the state of a schedule, asks the rules, and replaces the state that it read. If another worker wrote meanwhile, it decides
 /// again on the newer state.
 final class ScheduleApplier {
   /// The result of a request or a firing.
   struct Applied {
-    var verdict: ScheduleJudge.Verdict
+    var verdict: ScheduleRules.Verdict
     /// The pending request that was superseded.
     var superseded: JournalReference?
     /// The location request that the devices have to drop.
@@ -40,17 +40,17 @@ final class ScheduleApplier {
   static let maximumTries = 32
 
   private let schedules: Schedules
-  private var judge: ScheduleJudge
+  private var rules: ScheduleRules
   /// Returns the time in milliseconds since 1970.
   private let wallClock: () -> Int64
   /// How far a firing's record may be ahead of the wall clock, in milliseconds. A producer may give its records any time.
   private let clockTolerance: Int64
 
   init(
-    _ schedules: Schedules, _ judge: ScheduleJudge, wallClock: @escaping () -> Int64,
+    _ schedules: Schedules, _ rules: ScheduleRules, wallClock: @escaping () -> Int64,
     clockTolerance: Int64 = 0
   ) {
-    (self.schedules, self.judge, self.wallClock, self.clockTolerance) = (schedules, judge, wallClock, clockTolerance)
+    (self.schedules, self.rules, self.wallClock, self.clockTolerance) = (schedules, rules, wallClock, clockTolerance)
   }
 
   /// Reads the time zones of a schedule's devices; none if there is no device.
@@ -60,10 +60,10 @@ final class ScheduleApplier {
   ///
   /// - Parameter place: the place of its record. A record that there was no room for is refused when it is read again, too.
   func apply(
-    _ request: ScheduleJudge.Request, at place: Revision? = nil, to key: ScheduleKey,
+    _ request: ScheduleRules.Request, at place: Revision? = nil, to key: ScheduleKey,
     _ then: @escaping (Result<Applied, StoreError>) -> Void
   ) {
-    begin(key, at: place, zones: nil, then) { [unowned self] state, _ in judge.judge(request, state.record, floor: state.floor) }
+    begin(key, at: place, zones: nil, then) { [unowned self] state, _ in rules.decide(request, state.record, floor: state.floor) }
   }
 
   /// Applies a request whose due times depend on the zones of its devices.
@@ -72,12 +72,12 @@ final class ScheduleApplier {
     zones: @escaping ZonesReader, _ then: @escaping (Result<Applied, StoreError>) -> Void
   ) {
     begin(key, at: place, zones: zones, then) { [unowned self] state, zones in
-      judge.judge(.init(reference, .timed(content: content, zones: zones ?? [])), state.record, floor: state.floor)
+      rules.decide(.init(reference, .timed(content: content, zones: zones ?? [])), state.record, floor: state.floor)
     }
   }
 
   /// Applies a firing without a look at the zones of the devices.
-  func apply(_ firing: ScheduleJudge.Firing, to key: ScheduleKey, _ then: @escaping (Result<Applied, StoreError>) -> Void) {
+  func apply(_ firing: ScheduleRules.Firing, to key: ScheduleKey, _ then: @escaping (Result<Applied, StoreError>) -> Void) {
     apply([firing], to: key, zones: nil) { then($0.map { $0[0] }) }
   }
 
@@ -88,7 +88,7 @@ final class ScheduleApplier {
   ///   - then: gets the result of each. Only one of them writes the state to Kafka: the first that changes it. So the ones after it may not be
   ///     committed before it.
   func apply(
-    _ firings: [ScheduleJudge.Firing], to key: ScheduleKey, zones: ZonesReader?,
+    _ firings: [ScheduleRules.Firing], to key: ScheduleKey, zones: ZonesReader?,
     _ then: @escaping (Result<[Applied], StoreError>) -> Void
   ) {
     let latest = wallClock() + clockTolerance
@@ -97,7 +97,7 @@ final class ScheduleApplier {
       firing.at = min(firing.at, latest)
       return firing
     }
-    var (decisions, former): ([ScheduleJudge.Decision], ScheduleRecord?) = ([], nil)
+    var (decisions, former): ([ScheduleRules.Decision], ScheduleRecord?) = ([], nil)
     func each(_ all: Applied) -> [Applied] {
       // There was no room for its due time, and nothing was written.
       if case .rejected = all.verdict { return decisions.map { _ in all } }
@@ -112,9 +112,9 @@ final class ScheduleApplier {
       }
     }
     begin(key, zones: zones, { then($0.map(each)) }) { [unowned self] state, zones in
-      decisions = judge.judge(firings, state.record, zones: zones, floor: state.floor)
+      decisions = rules.decide(firings, state.record, zones: zones, floor: state.floor)
       former = state.record
-      var all = ScheduleJudge.Decision(.ignored)
+      var all = ScheduleRules.Decision(.ignored)
       (all.record, all.isAgain) = (decisions.last { $0.record != nil }?.record, decisions.contains { $0.isAgain })
       return all
     }
@@ -130,14 +130,14 @@ final class ScheduleApplier {
     let key: ScheduleKey
     let place: Revision?
     let zones: ZonesReader?
-    let decide: (Schedules.State, [Name]?) -> ScheduleJudge.Decision
+    let decide: (Schedules.State, [Name]?) -> ScheduleRules.Decision
     let then: (Result<Applied, StoreError>) -> Void
     var tries = 0
   }
 
   private func begin(
     _ key: ScheduleKey, at place: Revision? = nil, zones: ZonesReader?, _ then: @escaping (Result<Applied, StoreError>) -> Void,
-    _ decide: @escaping (Schedules.State, [Name]?) -> ScheduleJudge.Decision
+    _ decide: @escaping (Schedules.State, [Name]?) -> ScheduleRules.Decision
   ) {
     let passage = Passage(key: key, place: place, zones: zones, decide: decide, then: then)
     schedules.read(key) { [self] in
@@ -210,7 +210,7 @@ final class ScheduleApplier {
         guard let zones = answer.value(orFail: passage.then) else { return }
         var applied = applied
         applied.hasComparedZones = true
-        guard let adapted = judge.adapt(record, toZones: zones, at: wallClock()) else { return passage.then(.success(applied)) }
+        guard let adapted = rules.adapt(record, toZones: zones, at: wallClock()) else { return passage.then(.success(applied)) }
         adapt(passage, applied, adapted, replacing: state)
       }
     }
@@ -230,7 +230,7 @@ final class ScheduleApplier {
   }
 
   private func overflow(_ oldest: Schedules.Schedule) -> Overflow? {
-    oldest.state.record.flatMap { judge.end($0, .evicting) }.map { Overflow(schedule: oldest, end: $0) }
+    oldest.state.record.flatMap { rules.end($0, .evicting) }.map { Overflow(schedule: oldest, end: $0) }
   }
 
   /// The result of an eviction.
@@ -292,7 +292,7 @@ final class ScheduleApplier {
   }
 }
 
-extension ScheduleJudge.Verdict {
+extension ScheduleRules.Verdict {
   /// Whether the request is scheduled.
   fileprivate var isScheduled: Bool { if case .scheduled = self { true } else { false } }
 }

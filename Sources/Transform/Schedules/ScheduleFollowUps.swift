@@ -42,7 +42,7 @@ final class ScheduleFollowUps {
   }
 
   private let schedules: Schedules
-  private let judge: ScheduleJudge
+  private let rules: ScheduleRules
   private let outcomes: Outcomes
   private let writer: ScheduleWriter
   private let errors: StoreErrors
@@ -60,10 +60,10 @@ final class ScheduleFollowUps {
   var onDamage: (ScheduleKey, DueTable.Place, StoreError) -> Void = { _, _, _ in }
 
   init(
-    _ schedules: Schedules, _ judge: ScheduleJudge, _ outcomes: Outcomes, _ writer: ScheduleWriter, _ errors: StoreErrors,
+    _ schedules: Schedules, _ rules: ScheduleRules, _ outcomes: Outcomes, _ writer: ScheduleWriter, _ errors: StoreErrors,
     wallClock: @escaping () -> Int64
   ) {
-    (self.schedules, self.judge, self.outcomes, self.writer) = (schedules, judge, outcomes, writer)
+    (self.schedules, self.rules, self.outcomes, self.writer) = (schedules, rules, outcomes, writer)
     (self.errors, self.wallClock) = (errors, wallClock)
   }
 
@@ -82,13 +82,13 @@ final class ScheduleFollowUps {
   }
 
   /// Decides the next step of a follow-up by the schedule's state and the time.
-  static func step(_ found: Schedules.FollowUp, _ judge: ScheduleJudge, lifetime: Int64, now: Int64) -> Step {
+  static func step(_ found: Schedules.FollowUp, _ rules: ScheduleRules, lifetime: Int64, now: Int64) -> Step {
     // Only the time of the follow-up changes.
     if found.state.newerVersion != nil { return .wait(until: now + newerMilliseconds) }
     guard let record = found.state.record else { return found.state.isUnreadable ? .leave : .forget }
     switch record.phase {
     case .pending: return .write(record)
-    case .ended(.evicting): return judge.end(record, .evicted).map { .tell($0) } ?? .leave
+    case .ended(.evicting): return rules.end(record, .evicted).map { .tell($0) } ?? .leave
     case .ended:
       if let since = found.since, since + lifetime > now, !found.isOldestOfTooMany { return .wait(until: since + lifetime) }
       return record.isPublished ? .forget : .forgetUnpublished
@@ -99,7 +99,7 @@ final class ScheduleFollowUps {
     guard let key = followUps[number]?.key else { return }
     followUps[number]?.state = found.state
     if let newer = schedules.newer(found.state, of: key) { errors.tell(newer) }
-    switch Self.step(found, judge, lifetime: schedules.limits.lifetimeMilliseconds, now: wallClock()) {
+    switch Self.step(found, rules, lifetime: schedules.limits.lifetimeMilliseconds, now: wallClock()) {
     case .forget:
       followUps[number]?.conclusion = .forget
       followUps[number]?.isForgotten = true

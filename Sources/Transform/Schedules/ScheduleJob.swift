@@ -10,10 +10,10 @@ final class ScheduleJob {
   enum Purpose {
     /// Show the notification at a time. The due times and the owner are not known yet.
     case timed(ScheduleRecord.Pending, TimedTrigger)
-    /// What the judge may be asked without more.
-    case request(ScheduleJudge.Request.Kind)
+    /// What the rules may be asked without more.
+    case request(ScheduleRules.Request.Kind)
     /// Show an occurrence that is due.
-    case firing(ScheduleJudge.Firing)
+    case firing(ScheduleRules.Firing)
   }
 
   /// A schedule that was asked, and its answer.
@@ -47,7 +47,7 @@ final class ScheduleJob {
   /// Whether the job is a firing.
   var isFiring: Bool { firing != nil }
   /// The firing that the job is; nil for another request.
-  var firing: ScheduleJudge.Firing? { if case .firing(let firing) = purpose { firing } else { nil } }
+  var firing: ScheduleRules.Firing? { if case .firing(let firing) = purpose { firing } else { nil } }
 
   /// Whether the schedule of a firing has had its last occurrence.
   ///
@@ -143,7 +143,7 @@ extension ScheduleJob {
   }
 }
 
-extension ScheduleJudge.Firing {
+extension ScheduleRules.Firing {
   /// The firing of a header and its record, which has this revision.
   fileprivate init(_ header: FiringHeader, _ revision: Revision, _ record: RecordView) {
     var headers: [ScheduleRecord.Pending.Header] = []

@@ -193,7 +193,15 @@ final class ScheduleOutcomes {
     inFlight.done(answer)
   }
 
-  /// Compares Kafka's state with that in Redis, and writes again if they differ. Returns false to retry the request.
+  /// Compares the state that Kafka has got with that in Redis. Returns false to retry the request.
+  ///
+  /// | Redis has | then |
+  /// |---|---|
+  /// | an end `evicting`, or a newer layout | the request is retried |
+  /// | a published state | it is written, if Kafka has got another one or a tombstone |
+  /// | an unpublished state; or none, where the one that was written had ended | a tombstone is written, unless it was |
+  /// | none, where the one that was written is pending: Redis has lost it | the request is retried |
+  /// | something unreadable | nothing: Kafka's state is the better one |
   private func settle(_ state: Written, _ found: Schedules.State, _ slot: Slot, hasForgotten: Bool) -> Bool {
     // Its follow-up soon emits the eviction. The request is retried after that. A newer program's state waits for such a program.
     if found.record?.phase == .ended(.evicting) || found.newerVersion != nil { return false }
@@ -221,6 +229,6 @@ extension ScheduleOutcomes {
   }
 }
 
-extension ScheduleJudge.Verdict {
+extension ScheduleRules.Verdict {
   fileprivate var isCancel: Bool { if case .canceled = self { true } else { false } }
 }

@@ -62,14 +62,14 @@ final class ScheduleStage: Stage {
     ///
     /// Only the first that changes the schedule writes the new state to Kafka. The others lie behind it in its partition, so none of them is
     /// committed before that.
-    var firings: [ScheduleJudge.Firing] { ScheduleStage.together(requests.lazy.map { $0.content.schedule }) }
+    var firings: [ScheduleRules.Firing] { ScheduleStage.together(requests.lazy.map { $0.content.schedule }) }
   }
 
   /// Returns the firings of one schedule at the front of requests that one job may apply.
   ///
   /// A zone has one of them: the schedule remembers only so many firings as it has zones.
-  static func together(_ jobs: some Sequence<ScheduleJob?>) -> [ScheduleJudge.Firing] {
-    var (firings, last): ([ScheduleJudge.Firing], ScheduleJob?) = ([], nil)
+  static func together(_ jobs: some Sequence<ScheduleJob?>) -> [ScheduleRules.Firing] {
+    var (firings, last): ([ScheduleRules.Firing], ScheduleJob?) = ([], nil)
     var zones: Set<Name> = []
     for job in jobs.prefix(ScheduleRecord.Pending.maximumZones) {
       guard let job, let firing = job.firing, firing.dueTime.zone != "",
@@ -125,7 +125,7 @@ final class ScheduleStage: Stage {
     }
   }
 
-  private func apply(_ job: ScheduleJob, _ kind: ScheduleJudge.Request.Kind) {
+  private func apply(_ job: ScheduleJob, _ kind: ScheduleRules.Request.Kind) {
     applier.apply(.init(job.reference, kind), at: job.place, to: job.key) { [self] in ended(job, $0) }
   }
 
@@ -161,7 +161,7 @@ final class ScheduleStage: Stage {
     }
   }
 
-  private func fire(_ firings: [ScheduleJudge.Firing], _ key: ScheduleKey) {
+  private func fire(_ firings: [ScheduleRules.Firing], _ key: ScheduleKey) {
     let scope = Scope(key)
     lines[scope]?.begun = firings.count
     var zones: [Name: Name] = [:]

@@ -13,7 +13,7 @@ final class ZoneChanges {
   private let writer: ScheduleWriter
   private let inFlight: InFlight
   private let errors: StoreErrors
-  private var judge = ScheduleJudge()
+  private var rules = ScheduleRules()
   /// Returns the time in milliseconds since 1970.
   private let wallClock: () -> Int64
 
@@ -41,7 +41,7 @@ final class ZoneChanges {
         let zone = Name(registration.timeZone ?? "")
         var isComplete = true
         for schedule in found {
-          guard let record = schedule.state.record, judge.lacks(record, zone: zone, isOnly: isOnly) else { continue }
+          guard let record = schedule.state.record, rules.lacks(record, zone: zone, isOnly: isOnly) else { continue }
           isComplete = ask(slot, schedule.key, record, zone) && isComplete
         }
         if isComplete { inFlight.done(answer) } else { inFlight.failed(answer) }

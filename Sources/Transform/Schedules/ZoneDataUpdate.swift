@@ -17,7 +17,7 @@ final class ZoneDataUpdate {
   private let logger: Logger
   /// This worker's version of the database.
   let version: String
-  private var judge = ScheduleJudge()
+  private var rules = ScheduleRules()
   /// Places that wait for their turn. One place is updated at a time.
   private var waiting: [DueTable.Place] = []
   private var run: Run?
@@ -110,7 +110,7 @@ final class ZoneDataUpdate {
     case .success(let state):
       // A newer program moves its schedules itself.
       if let newer = schedules.newer(state, of: key) { return onError(newer) }
-      guard let record = state.record, let moved = judge.recompute(record), let zone = moved.pending?.earliest?.zone else { return }
+      guard let record = state.record, let moved = rules.recompute(record), let zone = moved.pending?.earliest?.zone else { return }
       let number = number()
       guard writer.adapt(key, record, to: zone, now: loop.wallMilliseconds(), OutcomePurpose(.firing, number)) else {
         run?.hasFailed = true

@@ -109,8 +109,8 @@ final class JudgeStage: JudgeHandler {
 
   private func judged(_ request: JudgeRequest, _ verdict: Verdict?, _ owner: Pipeline) -> Conclusion {
     let slot = Slot(number: request.tag)
-    if case .schedules = verdict { return owner.asksSchedules(slot) }
-    guard case .judged(var judgement, let application) = verdict else {
+    if case .schedules = verdict { return owner.askSchedules(slot) }
+    guard case .judged(var judgement, let effect) = verdict else {
       metrics.redisFailures.increment()
       if case .unreadable(let reason) = verdict { return .poisoned(reason) }
       // Another request of the call may be to blame.
@@ -123,10 +123,12 @@ final class JudgeStage: JudgeHandler {
     if let journaled, judgement.verdict == .duplicate {
       request.arena.bytes.withUnsafeBytes { journaled.foundRepeat(of: request.entry.id, at: $0[request.token]) }
     }
-    if judgement.verdict == .queued, let presence = application.presence { deliver(request, judgement.revision, to: presence) }
+    if judgement.verdict == .queued, let presence = effect.presence { deliver(request, judgement.revision, to: presence) }
     let emitted = emit(judgement, of: request)
-    guard case .done = emitted, !inFlight[slot].judged(judgement) else { return emitted }
-    return owner.judged(slot, request.token, judgement)
+    guard case .done = emitted else { return emitted }
+    if inFlight[slot].recipients != nil { return owner.judged(slot, request.token, judgement) }
+    inFlight[slot].end(judgement)
+    return .done
   }
 
   // MARK: Emissions
@@ -163,7 +165,7 @@ final class JudgeStage: JudgeHandler {
 extension Verdict {
   /// The judgement on a request that was put into the mailbox now, or would have been in time.
   fileprivate var new: JournalJudgement? {
-    guard case .judged(let judgement, let application) = self, judgement.verdict.wasKept, !application.isRepeat else { return nil }
+    guard case .judged(let judgement, let effect) = self, judgement.verdict.wasKept, !effect.isRepeat else { return nil }
     return judgement
   }
 }

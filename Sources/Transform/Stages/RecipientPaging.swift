@@ -3,7 +3,7 @@ import Store
 
 /// Decides which requests for persons ask for a page of devices now, and knows how far each is. A value.
 struct RecipientPaging {
-  private var pages = RecipientPages()
+  private var pages = PageRoom()
 
   /// The progress of a request for a person.
   struct Progress {

@@ -105,7 +105,7 @@ final class RecipientStage {
   }
 
   private func came(_ page: Recipients.Page, _ slot: Slot) -> Conclusion {
-    if page.asksSchedules { return owner?.asksSchedules(slot) ?? .failed }
+    if page.asksSchedules { return owner?.askSchedules(slot) ?? .failed }
     var tokens = paging.take(page, &inFlight[slot])
     if let journaled { tokens = kept(of: tokens, slot, journaled) }
     guard let progress = inFlight[slot].recipients else { return .failed }

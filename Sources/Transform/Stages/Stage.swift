@@ -11,7 +11,8 @@ protocol Stage: AnyObject {
   /// The owner that gets the answers; set when the stage is listed, and held weakly.
   var owner: (any StageOwner)? { get set }
 
-  /// Whether requests have to be shown to the stage. While no stage is active, requests pass none. Read once for the records of a turn.
+  /// Whether each request has to be shown to the stages. Those with a job for one are shown in any case, and so are all while one is parked.
+  /// Read once for the records of a turn.
   var isActive: Bool { get }
 
   /// Takes a request. A stage that answers later keeps the content, and hands it to its owner by this handle; never during this call.

@@ -13,8 +13,8 @@ protocol StageSequenceOwner: AnyObject {
 /// Shows each request to the stages, one after the other. Loop-confined.
 ///
 /// A stage may answer later. While a record is parked there, the later records of its target pass their stages, but are not judged before
-/// it. It delays no other target. As long as no record is parked, this costs one comparison with zero. A record that is started again takes
-/// its place before those that were begun after it.
+/// it. It delays no other target. A record that is started again takes its place before those that were begun after it. While no record is
+/// parked and no stage is active, a request is shown to no stage, unless it has a job for one.
 final class StageSequence<Record>: StageOwner {
   private let stages: [any Stage]
   private let ledger: Ledger<Record>
@@ -45,7 +45,7 @@ final class StageSequence<Record>: StageOwner {
 
   /// Shows a request to the stages.
   ///
-  /// - Parameter target: the hash of its target.
+  /// - Parameter target: the hash of its target; asked for only where the request, or another one, is parked.
   /// - Returns: the content that is judged now; nil if the request waits, and the owner gets it later.
   func take(_ slot: Slot, _ content: RequestContent, target: @autoclosure () -> UInt64) -> RequestContent? {
     guard isActive || queues.count > 0 || content.called != nil || content.schedule?.isOpen == true else { return content }
@@ -105,7 +105,7 @@ final class StageSequence<Record>: StageOwner {
   ///
   /// - Returns: these records, which the owner removes, and the requests that are judged now because they waited for one of these.
   func takeRevoked(_ isOver: (Slot) -> Bool) -> (revoked: [Slot], released: [(slot: Slot, content: RequestContent)]) {
-    let retrying = ledger.takeRetries(where: isOver)
+    let retrying = ledger.takeRevokedRetries(where: isOver)
     guard queues.count > 0 else { return (retrying, []) }
     let (removed, handles, released) = queues.removeAll(where: isOver)
     for slot in removed { gated[slot] = nil }

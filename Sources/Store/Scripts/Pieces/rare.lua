@@ -17,7 +17,7 @@ end
 
 -- Whether a redriven request is a repeat: its mailbox has it; or its device remembers it, where no tool has found that an outcome is missing.
 -- Returns also the revision to keep: the records of one request may have different times.
-local function redriven(mailbox, id, comesAgain, isAgain, kept, known, isSame)
+local function redriven(mailbox, id, redrive, isAgain, kept, known, isSame)
   local function whereKept()
     if isKept(mailbox, kept, id) then return kept end
     for _, field in ipairs(call('HKEYS', mailbox)) do
@@ -26,20 +26,20 @@ local function redriven(mailbox, id, comesAgain, isAgain, kept, known, isSame)
   end
 
   local found = (isAgain or isSame or not known) and whereKept()
-  return found or comesAgain ~= 2 and isAgain, not known and found or kept
+  return found or redrive ~= 2 and isAgain, not known and found or kept
 end
 
 -- Settles a place that has an entry already. Returns the revision at which the mailbox has the request, and what that superseded;
 -- or false, and what has the place. The request without an origin gets it, at a later time: so a device takes it for newer, and its
 -- acknowledgement of the other one deletes only the other's entry. A bounded removal stands at a revision that its producer has chosen: it
 -- takes a later time, too, and leaves the place to the other one.
-local function contested(mailbox, kept, entry, id, comesAgain, isBounded)
+local function contested(mailbox, kept, entry, id, redrive, isBounded)
   local other = sub(call('HGET', mailbox, kept), 1, 16)
   if #other < 16 or other == id then
     call('HSET', mailbox, kept, entry)
     return kept, ''
   end
-  if comesAgain > 0 then return false, kept .. other end
+  if redrive > 0 then return false, kept .. other end
   if not isBounded then call('HDEL', mailbox, kept) end
   local later = kept
   repeat later = packed('>I8', unpacked('>I8', later) + 1) .. sub(later, 9) until call('HSETNX', mailbox, later, entry) == 1
@@ -61,9 +61,9 @@ end
 
 -- What removals have said of an older request. Returns the removal that has named it by its apns-id; the floor if it lies below it, else the
 -- least timestamp of its revision; and its revision if it is itself the newest removal of all.
-local function standing(device, owner, revision, id, collapse, removesAll, waitsForPlace, isRemembered)
+local function standing(device, owner, revision, id, collapse, removesAll, isOfPending, isRemembered)
   local isLate, floor, isBelow, timestamp = findFloor(device, owner, revision)
-  if waitsForPlace then isBelow = false end
+  if isOfPending then isBelow = false end
   -- It has no revision of its own, but a removal that came before it may have named it.
   local naming = isLate and collapse == '' and not removesAll and not isRemembered and call('HGET', device, fieldOf(id))
   local isFloor = removesAll and floor and sub(floor, 9, 20) == sub(revision, 9) and sub(floor, 21) == id

@@ -1,4 +1,6 @@
 /// The requests in flight that concern schedules, and which of them a firing waits for. A value.
+///
+/// A request is not taken out when it ends: `isInFlight` tells. So an ordinary request costs one write.
 struct FiringOrder {
   /// A request that concerns schedules.
   private struct Request {
@@ -10,46 +12,43 @@ struct FiringOrder {
     let precedesFirings: Bool
   }
 
-  /// For how many records after a firing the chains are kept.
+  /// Whether a slot still has the record that was begun after so many others.
+  private let isInFlight: (Slot, _ order: UInt64) -> Bool
+  /// For how many records after the last question of a firing the chains are kept.
   private let chained: UInt64
-  /// By slot.
+  /// By slot: the request that it had last.
   private var requests: [Request?] = []
-  /// What firings wait for; nil until there is a firing, and when there has been none for long, so that requests pay nothing for it.
+  /// What firings wait for; nil until there is a firing, and when none has asked for long, so that requests pay nothing for it.
   private var chains: FiringChains?
-  /// The order of the firing that has asked last.
-  private var askedAt: UInt64 = 0
+  /// The order of the newest request, and what that was when a firing asked last.
+  private var (newest, asked): (UInt64, UInt64) = (0, 0)
 
-  /// - Parameter chained: for how many records after a firing the chains of what the next one may wait for are kept.
-  init(chained: UInt64 = 100_000) { self.chained = chained }
+  init(chained: UInt64 = 100_000, isInFlight: @escaping (Slot, _ order: UInt64) -> Bool) {
+    (self.chained, self.isInFlight) = (chained, isInFlight)
+  }
 
   /// Adds a request. One that is started again, or asks the schedules later than it was begun, is added again.
   mutating func add(_ slot: Slot, target: UInt64, order: UInt64, precedesFirings: Bool) {
     if requests.count <= slot.index { requests += repeatElement(nil, count: slot.index + 1 - requests.count) }
     requests[slot.index] = Request(target: target, order: order, precedesFirings: precedesFirings)
+    newest = max(newest, order)
     guard chains != nil else { return }
-    if order > askedAt + chained {
+    if newest - asked > chained {
       chains = nil
     } else if precedesFirings {
       chains?.append(slot, target: target, order: order)
     }
   }
 
-  /// Whether a slot still has the request that was begun after so many records.
-  func has(_ slot: Slot, order: UInt64) -> Bool { slot.index < requests.count && requests[slot.index]?.order == order }
-
-  /// Takes a request out that has ended.
-  mutating func remove(_ slot: Slot) {
-    guard slot.index < requests.count, requests[slot.index] != nil else { return }
-    requests[slot.index] = nil
-    chains?.remove(slot)
-  }
+  /// A record has ended.
+  mutating func remove(_ slot: Slot) { chains?.remove(slot) }
 
   /// The request that a firing waits for: one of its target that was begun before it and has not ended. It may have failed meanwhile.
   ///
   /// - Parameter counts: whether the firing has to wait for such a request.
   mutating func predecessor(of slot: Slot, where counts: (Slot) -> Bool) -> Slot? {
-    guard slot.index < requests.count, let firing = requests[slot.index] else { return nil }
-    askedAt = max(askedAt, firing.order)
+    guard slot.index < requests.count, let firing = requests[slot.index] else { preconditionFailure("a firing asks that was not added") }
+    asked = newest
     let present = chains ?? makeChains()
     chains = present
     return present.predecessor(target: firing.target, before: firing.order, where: counts)
@@ -57,8 +56,10 @@ struct FiringOrder {
 
   private func makeChains() -> FiringChains {
     var chains = FiringChains()
-    let known = requests.enumerated().compactMap { index, request in
-      request.flatMap { $0.precedesFirings ? (slot: Slot(number: Int32(index)), request: $0) : nil }
+    let known = requests.enumerated().compactMap { index, request -> (slot: Slot, request: Request)? in
+      let slot = Slot(number: Int32(index))
+      guard let request, request.precedesFirings, isInFlight(slot, request.order) else { return nil }
+      return (slot, request)
     }
     for (slot, request) in known.sorted(by: { $0.request.order < $1.request.order }) {
       chains.append(slot, target: request.target, order: request.order)

@@ -1,7 +1,7 @@
 /// Decides which requests may ask for a page of their person's devices. A value.
 ///
 /// A request multiplies by the person's devices. So the bytes that pages retain limit the work, and not the number of requests alone.
-struct RecipientPages {
+struct PageRoom {
   /// Pages that were asked for and have not come. Their size is not known yet.
   private var asked = 0
   /// Bytes of the entries of pages that have come and are not judged yet.

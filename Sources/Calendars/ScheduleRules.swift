@@ -5,7 +5,7 @@ public import Notifications
 /// The record and the event go in; the verdict and the new record come out.
 ///
 /// It has no clock and no connection. An event that is read again after a crash gets its first verdict, as long as the record remembers it.
-public struct ScheduleJudge {
+public struct ScheduleRules {
   /// The calendar that computes due times.
   public var times: DueTimes
   /// How late an occurrence may fire if its repeating trigger sets no bound, in milliseconds.
@@ -16,7 +16,7 @@ public struct ScheduleJudge {
   /// How many occurrences of a repeating trigger that are late are made up for. Older ones are skipped, however late the trigger allows.
   static let maximumBehind = 60
 
-  /// Creates a judge with its bounds in milliseconds.
+  /// Creates the rules with their bounds in milliseconds.
   ///
   /// By default a repeating trigger may be 15 minutes late, as on a phone, and one attempt takes half a minute.
   public init(times: DueTimes = DueTimes(), late: Int64 = 900_000, oneAttempt: Int64 = 30_000) {
@@ -29,7 +29,7 @@ public struct ScheduleJudge {
   public struct Request {
     /// What it asks of the schedule.
     public enum Kind {
-      /// Show the notification at a time. The judge computes the due times of `content` anew, for these zones.
+      /// Show the notification at a time. The rules compute the due times of `content` anew, for these zones.
       case timed(content: ScheduleRecord.Pending, zones: [Name])
       /// Show nothing: the lifetime of a request with a time was over at its publication. It ends what is pending nevertheless.
       case expired
@@ -144,7 +144,7 @@ public struct ScheduleJudge {
   /// Decides what a request makes of a schedule.
   ///
   /// - Parameter floor: the newest request that canceled all schedules of the target.
-  public mutating func judge(_ request: Request, _ record: ScheduleRecord?, floor: JournalReference? = nil) -> Decision {
+  public mutating func decide(_ request: Request, _ record: ScheduleRecord?, floor: JournalReference? = nil) -> Decision {
     let superseded = record?.pending.flatMap { _ in record?.newest }
     var withdrawn = record?.placed
     // The notification replaces the location request at the devices.
@@ -257,34 +257,34 @@ public struct ScheduleJudge {
   /// - Parameters:
   ///   - zones: the present zones of the devices if the due times depend on them; empty if there is no device.
   ///   - floor: the newest request that canceled all schedules of the target.
-  public mutating func judge(
+  public mutating func decide(
     _ firing: Firing, _ record: ScheduleRecord?, zones: [Name]? = nil, floor: JournalReference? = nil
   ) -> Decision {
     guard let record, record.newest.revision == firing.schedule, !Self.isCanceled(record.newest, by: floor),
       !record.firings.contains(where: { $0.revision.sharesPlace(with: firing.revision) })
-    else { return judge(firing, on: record, floor: floor) }
+    else { return decide(firing, on: record, floor: floor) }
     guard var adapted = adapted(record, toZones: zones, at: firing.at) else {
-      var decision = judge(firing, on: record, floor: floor)
+      var decision = decide(firing, on: record, floor: floor)
       if case .ignored = decision.verdict, zones != nil || firing.isOfNoOccurrence { decision.isAgain = true }
       return decision
     }
     // The firing and the zones make one change of the record.
     adapted.serial = record.serial
-    var decision = judge(firing, on: adapted, floor: floor)
+    var decision = decide(firing, on: adapted, floor: floor)
     decision.record = decision.record ?? changed(adapted)
     return decision
   }
 
   /// Decides what firings make of a schedule, one after the other. The first that changes it also adapts it to the zones.
-  public mutating func judge(
+  public mutating func decide(
     _ firings: [Firing], _ record: ScheduleRecord?, zones: [Name]? = nil, floor: JournalReference? = nil
   ) -> [Decision] {
     var (decisions, changed): ([Decision], ScheduleRecord?) = ([], nil)
     for firing in firings {
       if changed == nil {
-        decisions.append(judge(firing, record, zones: zones, floor: floor))
+        decisions.append(decide(firing, record, zones: zones, floor: floor))
       } else {
-        decisions.append(judge(firing, on: changed, floor: floor))
+        decisions.append(decide(firing, on: changed, floor: floor))
       }
       changed = decisions.last?.record ?? changed
     }
@@ -302,7 +302,7 @@ public struct ScheduleJudge {
     floor.map { request.revision.isOlder(than: $0.revision) } ?? false
   }
 
-  private mutating func judge(_ firing: Firing, on record: ScheduleRecord?, floor: JournalReference?) -> Decision {
+  private mutating func decide(_ firing: Firing, on record: ScheduleRecord?, floor: JournalReference?) -> Decision {
     if let known = record?.firings.last(where: { $0.revision.sharesPlace(with: firing.revision) }), known.due == firing.dueTime.due,
       known.name == firing.dueTime.name
     {
@@ -406,9 +406,9 @@ public struct ScheduleJudge {
   }
 }
 
-extension ScheduleJudge.Decision {
+extension ScheduleRules.Decision {
   /// A decision that changes nothing.
-  public init(_ verdict: ScheduleJudge.Verdict) { self.init(verdict: verdict) }
+  public init(_ verdict: ScheduleRules.Verdict) { self.init(verdict: verdict) }
 }
 
 extension TimedTrigger {

@@ -1,7 +1,7 @@
 public import Notifications
 
 /// The zones of a schedule's due times, which change when devices travel and when the data of the zones change.
-extension ScheduleJudge {
+extension ScheduleRules {
   /// Adapts a schedule to the zones of its devices; nil if it does not change.
   ///
   /// A new zone gets a due time. A zone without devices loses its due time. In a new zone a one-off trigger whose time has passed is due at

@@ -3,37 +3,37 @@ import Notifications
 import TestSupport
 import Testing
 
-/// A judge that an expectation may ask.
-private final class Judge {
-  private var judge = ScheduleJudge()
+/// A rules that an expectation may ask.
+private final class Rules {
+  private var rules = ScheduleRules()
 
-  func judge(_ request: ScheduleJudge.Request, _ record: ScheduleRecord?, floor: JournalReference? = nil) -> ScheduleJudge.Decision {
-    judge.judge(request, record, floor: floor)
+  func decide(_ request: ScheduleRules.Request, _ record: ScheduleRecord?, floor: JournalReference? = nil) -> ScheduleRules.Decision {
+    rules.decide(request, record, floor: floor)
   }
 
-  func judge(
-    _ firing: ScheduleJudge.Firing, _ record: ScheduleRecord?, zones: [Name]? = nil, floor: JournalReference? = nil
-  ) -> ScheduleJudge.Decision {
-    judge.judge(firing, record, zones: zones, floor: floor)
+  func decide(
+    _ firing: ScheduleRules.Firing, _ record: ScheduleRecord?, zones: [Name]? = nil, floor: JournalReference? = nil
+  ) -> ScheduleRules.Decision {
+    rules.decide(firing, record, zones: zones, floor: floor)
   }
 
-  func judge(_ firings: [ScheduleJudge.Firing], _ record: ScheduleRecord?, zones: [Name]) -> [ScheduleJudge.Decision] {
-    judge.judge(firings, record, zones: zones)
+  func decide(_ firings: [ScheduleRules.Firing], _ record: ScheduleRecord?, zones: [Name]) -> [ScheduleRules.Decision] {
+    rules.decide(firings, record, zones: zones)
   }
 
-  func lacks(_ record: ScheduleRecord, zone: Name, isOnly: Bool) -> Bool { judge.lacks(record, zone: zone, isOnly: isOnly) }
+  func lacks(_ record: ScheduleRecord, zone: Name, isOnly: Bool) -> Bool { rules.lacks(record, zone: zone, isOnly: isOnly) }
 
   func adapt(_ record: ScheduleRecord, toZones zones: [Name], at now: Int64) -> ScheduleRecord? {
-    judge.adapt(record, toZones: zones, at: now)
+    rules.adapt(record, toZones: zones, at: now)
   }
 
-  func recompute(_ record: ScheduleRecord) -> ScheduleRecord? { judge.recompute(record) }
+  func recompute(_ record: ScheduleRecord) -> ScheduleRecord? { rules.recompute(record) }
 
-  func end(_ record: ScheduleRecord, _ ending: ScheduleRecord.Ending) -> ScheduleRecord? { judge.end(record, ending) }
+  func end(_ record: ScheduleRecord, _ ending: ScheduleRecord.Ending) -> ScheduleRecord? { rules.end(record, ending) }
 }
 
 /// What requests and firings make of a schedule.
-@Suite struct ScheduleJudgeTests {
+@Suite struct ScheduleRulesTests {
   private static let start: Int64 = 1_700_000_000_000
 
   private static func reference(_ offset: UInt64, id: UInt64, partition: UInt32 = 0, at time: Int64 = start) -> JournalReference {
@@ -51,13 +51,13 @@ private final class Judge {
   private static let nine = #"{"type":"calendar","dateComponents":{"hour":9,"minute":0}}"#
 
   private static func schedule(_ trigger: String, _ reference: JournalReference, zones: [Name] = ["UTC"]) throws -> ScheduleRecord {
-    let judge = Judge()
-    let decision = judge.judge(.init(reference, .timed(content: content(trigger), zones: zones)), nil)
+    let rules = Rules()
+    let decision = rules.decide(.init(reference, .timed(content: content(trigger), zones: zones)), nil)
     return try #require(decision.record)
   }
 
   private static func fire(_ record: ScheduleRecord, _ offset: UInt64, at time: Int64? = nil, zone: Name? = nil) throws
-    -> ScheduleJudge.Firing
+    -> ScheduleRules.Firing
   {
     let pending = try #require(record.pending)
     let due = try #require(zone == nil ? pending.earliest : pending.dueTimes.first { $0.zone == zone })
@@ -73,30 +73,30 @@ private final class Judge {
       (Self.daily, "Europe/Rome" as Name, ["Europe/Rome"] as [Name]?),
       (Self.daily.replacing("\"minute\":0", with: "\"minute\":0,\"timeZone\":\"Europe/Rome\""), "", nil),
     ] {
-      let judge = Judge()
+      let rules = Rules()
       let right = try Self.schedule(trigger, Self.reference(1, id: 1), zones: ["Europe/Rome"])
-      #expect(judge.recompute(right) == nil)
+      #expect(rules.recompute(right) == nil)
       var outdated = right
       var pending = try #require(right.pending)
       pending.dueTimes[0].due += 3_600_000
       outdated.phase = .pending(pending)
-      #expect(judge.recompute(outdated)?.pending == right.pending)
-      let asking = ScheduleJudge.Firing(
+      #expect(rules.recompute(outdated)?.pending == right.pending)
+      let asking = ScheduleRules.Firing(
         revision: Revision(timestamp: 5, partition: 0, offset: 2), at: Self.start, schedule: right.newest.revision,
         .init(zone: zone, due: 0, name: 0))
-      let decision = judge.judge(asking, outdated, zones: zones)
+      let decision = rules.decide(asking, outdated, zones: zones)
       #expect(decision.record?.pending == right.pending && "\(decision.verdict)" == "ignored")
       // Read again, it may be the only one that writes to Kafka what Redis already has.
-      let again = judge.judge(asking, decision.record, zones: zones)
+      let again = rules.decide(asking, decision.record, zones: zones)
       #expect(again.record == nil && again.isAgain)
       // A firing of the former due time is early now, or fits nothing.
-      #expect("\(judge.judge(try Self.fire(outdated, 3), decision.record, zones: zones).verdict)" == "ignored")
+      #expect("\(rules.decide(try Self.fire(outdated, 3), decision.record, zones: zones).verdict)" == "ignored")
     }
   }
 
   @Test func `a firing that other data of its zone made early moves the due time, and the schedule goes on`() throws {
     for minutes in [-60, 60] as [Int64] {
-      let judge = Judge()
+      let rules = Rules()
       let right = try Self.schedule(Self.daily, Self.reference(1, id: 1), zones: ["Europe/Rome", "Asia/Tokyo"])
       var outdated = right
       var pending = try #require(right.pending)
@@ -105,11 +105,11 @@ private final class Judge {
       outdated.phase = .pending(pending)
       let firing = try Self.fire(outdated, 2, zone: "Europe/Rome")
       for zones in [nil, ["Europe/Rome", "Asia/Tokyo"]] as [[Name]?] {
-        let early = judge.judge(firing, outdated, zones: zones)
+        let early = rules.decide(firing, outdated, zones: zones)
         #expect("\(early.verdict)" == "ignored" && early.record?.pending?.dueTimes == right.pending?.dueTimes)
       }
-      let moved = try #require(judge.judge(firing, outdated).record)
-      let fired = judge.judge(try Self.fire(moved, 3, zone: "Europe/Rome"), moved)
+      let moved = try #require(rules.decide(firing, outdated).record)
+      let fired = rules.decide(try Self.fire(moved, 3, zone: "Europe/Rome"), moved)
       #expect(Self.word(fired.verdict) == "fired")
       let next = try #require(fired.record?.pending?.dueTimes.first { $0.zone == "Europe/Rome" })
       #expect(!next.isOver && next.due == right.pending?.dueTimes.first { $0.zone == "Europe/Rome" }.map { $0.due + 86_400_000 })
@@ -117,39 +117,39 @@ private final class Judge {
   }
 
   @Test func `an interval does not depend on the time zone database`() throws {
-    let judge = Judge()
+    let rules = Rules()
     var record = try Self.schedule(Self.each, Self.reference(1, id: 1))
     var pending = try #require(record.pending)
     pending.dueTimes[0].due += 3_600_000
     record.phase = .pending(pending)
-    #expect(judge.recompute(record) == nil)
+    #expect(rules.recompute(record) == nil)
   }
 
   // MARK: Rules
 
   @Test func `a one-off fires once, and its id starts nothing anew`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let scheduled = try Self.schedule(Self.once, Self.reference(1, id: 1))
     #expect(scheduled.pending?.earliest?.due == Self.start + 60_000)
     let firing = try Self.fire(scheduled, 2)
-    let fired = judge.judge(firing, scheduled)
+    let fired = rules.decide(firing, scheduled)
     #expect(Self.word(fired.verdict) == "fired")
     let record = try #require(fired.record)
     #expect(record.phase == .ended(.fired))
-    let repeated = judge.judge(firing, record)
+    let repeated = rules.decide(firing, record)
     #expect("\(repeated.verdict)" == "\(fired.verdict)" && repeated.record == nil)
     var other = firing
     other.revision = Revision(timestamp: 5, partition: 0, offset: 3)
-    #expect("\(judge.judge(other, record).verdict)" == "ignored")
-    let same = judge.judge(.init(Self.reference(4, id: 1), .timed(content: Self.content(Self.once), zones: [])), record)
+    #expect("\(rules.decide(other, record).verdict)" == "ignored")
+    let same = rules.decide(.init(Self.reference(4, id: 1), .timed(content: Self.content(Self.once), zones: [])), record)
     #expect("\(same.verdict)" == "duplicate" && same.record == nil)
   }
 
   @Test func `a one-off fires however late it is, until it expires`() throws {
     let scheduled = try Self.schedule(Self.once, Self.reference(1, id: 1))
     for (late, ending) in [(86_400_000, ScheduleRecord.Ending.fired), (86_400_001, .expired)] as [(Int64, ScheduleRecord.Ending)] {
-      let judge = Judge()
-      let decision = judge.judge(try Self.fire(scheduled, 2, at: Self.start + 60_000 + late), scheduled)
+      let rules = Rules()
+      let decision = rules.decide(try Self.fire(scheduled, 2, at: Self.start + 60_000 + late), scheduled)
       #expect(decision.record?.phase == .ended(ending))
     }
   }
@@ -157,19 +157,19 @@ private final class Judge {
   @Test func `an occurrence with one attempt expires when that is over, counted from its due time`() throws {
     for trigger in [Self.once, Self.each] {
       for (late, verdict) in [(0, "fired"), (30_000, "fired"), (30_001, "expired")] as [(Int64, String)] {
-        let judge = Judge()
-        let request = ScheduleJudge.Request(Self.reference(1, id: 1), .timed(content: Self.content(trigger, lifetime: 0), zones: []))
-        let scheduled = try #require(judge.judge(request, nil).record)
-        let decision = judge.judge(try Self.fire(scheduled, 2, at: Self.start + 60_000 + late), scheduled)
+        let rules = Rules()
+        let request = ScheduleRules.Request(Self.reference(1, id: 1), .timed(content: Self.content(trigger, lifetime: 0), zones: []))
+        let scheduled = try #require(rules.decide(request, nil).record)
+        let decision = rules.decide(try Self.fire(scheduled, 2, at: Self.start + 60_000 + late), scheduled)
         #expect(Self.word(decision.verdict) == verdict, "\(trigger), \(late) ms late")
       }
     }
   }
 
   @Test func `a firing that is not due, or was made up, reaches nobody`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let scheduled = try Self.schedule(Self.each, Self.reference(1, id: 1))
-    var forged: [ScheduleJudge.Firing] = []
+    var forged: [ScheduleRules.Firing] = []
     for _ in 0..<8 { forged.append(try Self.fire(scheduled, 2)) }
     forged[0].at -= 1
     forged[1].schedule = Revision(timestamp: 1, partition: 2, offset: 3)
@@ -180,30 +180,30 @@ private final class Judge {
     forged[6].payload = [1]
     forged[7].owner = 1
     for firing in forged + [try Self.fire(scheduled, 2)] {
-      #expect("\(judge.judge(firing, nil).verdict)" == "ignored")
-      let ended = try #require(judge.end(scheduled, .filtered))
-      #expect("\(judge.judge(firing, ended).verdict)" == "ignored")
+      #expect("\(rules.decide(firing, nil).verdict)" == "ignored")
+      let ended = try #require(rules.end(scheduled, .filtered))
+      #expect("\(rules.decide(firing, ended).verdict)" == "ignored")
     }
     for firing in forged {
-      let decision = judge.judge(firing, scheduled)
+      let decision = rules.decide(firing, scheduled)
       #expect("\(decision.verdict)" == "ignored" && decision.record == nil)
     }
   }
 
   @Test func `an occurrence fires although its trigger allows no lateness, for no firing comes at once`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let trigger = #"{"type":"timeInterval","timeInterval":60,"repeats":true,"late":0}"#
     let scheduled = try Self.schedule(trigger, Self.reference(1, id: 1))
     for (late, verdict) in [(300, "fired"), (1_000, "fired"), (1_001, "skipped 1")] as [(Int64, String)] {
-      #expect(Self.word(judge.judge(try Self.fire(scheduled, 2, at: Self.start + 60_000 + late), scheduled).verdict) == verdict)
+      #expect(Self.word(rules.decide(try Self.fire(scheduled, 2, at: Self.start + 60_000 + late), scheduled).verdict) == verdict)
     }
   }
 
   @Test func `what is too late is skipped together, and told with its count`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let scheduled = try Self.schedule(Self.each, Self.reference(1, id: 1))
     // 10 minutes and 30 seconds after the first one was due: the bound of 100 s leaves those that were due 30 s and 90 s ago.
-    let decision = judge.judge(try Self.fire(scheduled, 2, at: Self.start + 690_000), scheduled)
+    let decision = rules.decide(try Self.fire(scheduled, 2, at: Self.start + 690_000), scheduled)
     guard case .firing(.skipped(let count)) = decision.verdict else {
       Issue.record("\(decision.verdict)")
       return
@@ -213,13 +213,13 @@ private final class Judge {
   }
 
   @Test func `a record that names a former firing's place shows nothing of its own either`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let scheduled = try Self.schedule(Self.each, Self.reference(1, id: 1))
     let firing = try Self.fire(scheduled, 2)
-    let fired = try #require(judge.judge(firing, scheduled).record)
+    let fired = try #require(rules.decide(firing, scheduled).record)
     var forged = firing
     (forged.dueTime.name, forged.payload) = (forged.dueTime.name + 7, [1])
-    #expect("\(judge.judge(forged, fired).verdict)" == "ignored")
+    #expect("\(rules.decide(forged, fired).verdict)" == "ignored")
   }
 
   /// A producer's clock, or a mistake, may date a trigger years back. Of what is due each minute no more than an hour is made up for.
@@ -229,13 +229,13 @@ private final class Judge {
     (#"{"type":"timeInterval","timeInterval":86400,"repeats":true,"late":2592000}"#, 28),
   ])
   func `a catch-up has a bound, however late a trigger allows and whenever it began`(trigger: String, most: Int) throws {
-    var judge = ScheduleJudge()
+    var rules = ScheduleRules()
     var record = try Self.schedule(trigger, Self.reference(1, id: 1))
     let now = Self.start + 28 * 86_400_000 + 1_000
     var (fired, skipped) = (0, 0)
     for offset in 2..<200 as Range<UInt64> {
       guard let due = record.pending?.earliest, due.due <= now else { break }
-      let decision = judge.judge(try Self.fire(record, offset, at: now), record)
+      let decision = rules.decide(try Self.fire(record, offset, at: now), record)
       switch decision.verdict {
       case .firing(.skipped(let count)): skipped += count
       case .firing: fired += 1
@@ -248,172 +248,172 @@ private final class Judge {
   }
 
   @Test func `a newer request ends the schedule, with or without a trigger, and an older one does nothing`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let old = Self.reference(5, id: 1)
     let scheduled = try Self.schedule(Self.each, old)
-    let kinds: [(ScheduleJudge.Request.Kind, String)] = [
+    let kinds: [(ScheduleRules.Request.Kind, String)] = [
       (.timed(content: Self.content(Self.once), zones: []), "scheduled"), (.now, "passed"), (.cancel, "canceled"), (.expired, "expired"),
     ]
     for (kind, verdict) in kinds {
-      let request = ScheduleJudge.Request(Self.reference(6, id: 2), kind)
-      let decision = judge.judge(request, scheduled)
+      let request = ScheduleRules.Request(Self.reference(6, id: 2), kind)
+      let decision = rules.decide(request, scheduled)
       #expect("\(decision.verdict)" == verdict && decision.superseded == old && decision.record?.newest == request.reference)
       // Read again it says the same, and changes nothing.
-      let again = judge.judge(request, decision.record)
+      let again = rules.decide(request, decision.record)
       #expect("\(again.verdict)" == verdict && again.superseded == old && again.record == nil)
       // The firing of the schedule that it ended.
-      #expect("\(judge.judge(try Self.fire(scheduled, 7), decision.record).verdict)" == "ignored")
+      #expect("\(rules.decide(try Self.fire(scheduled, 7), decision.record).verdict)" == "ignored")
     }
     let older = Self.reference(4, id: 2)
-    #expect("\(judge.judge(.init(older, .cancel), scheduled).verdict)".hasPrefix("stale"))
-    #expect("\(judge.judge(.init(older, .now), scheduled).verdict)" == "passed")
-    let expired = judge.judge(.init(older, .expired), scheduled)
+    #expect("\(rules.decide(.init(older, .cancel), scheduled).verdict)".hasPrefix("stale"))
+    #expect("\(rules.decide(.init(older, .now), scheduled).verdict)" == "passed")
+    let expired = rules.decide(.init(older, .expired), scheduled)
     #expect("\(expired.verdict)" == "expired" && expired.record == nil && expired.superseded == nil)
-    #expect("\(judge.judge(.init(older, .timed(content: Self.content(Self.once), zones: [])), scheduled).verdict)".hasPrefix("stale"))
+    #expect("\(rules.decide(.init(older, .timed(content: Self.content(Self.once), zones: [])), scheduled).verdict)".hasPrefix("stale"))
   }
 
   @Test func `a cancel after the last firing is too late, and keeps an older request from starting`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let scheduled = try Self.schedule(Self.once, Self.reference(1, id: 1))
     let firing = try Self.fire(scheduled, 2)
-    let fired = try #require(judge.judge(firing, scheduled).record)
-    let cancel = judge.judge(.init(Self.reference(3, id: 2), .cancel), fired)
+    let fired = try #require(rules.decide(firing, scheduled).record)
+    let cancel = rules.decide(.init(Self.reference(3, id: 2), .cancel), fired)
     #expect("\(cancel.verdict)" == "tooLate" && cancel.record?.phase == .ended(.fired))
     // The firing that is read again goes to the devices nevertheless.
-    #expect("\(judge.judge(firing, cancel.record).verdict)" == "\(ScheduleJudge.Verdict.firing(.fired))")
-    let tombstone = judge.judge(.init(Self.reference(9, id: 3), .cancel), nil)
+    #expect("\(rules.decide(firing, cancel.record).verdict)" == "\(ScheduleRules.Verdict.firing(.fired))")
+    let tombstone = rules.decide(.init(Self.reference(9, id: 3), .cancel), nil)
     #expect("\(tombstone.verdict)" == "tooLate")
     #expect(tombstone.record?.isPublished == false, "the topic gets nothing of what nobody has scheduled")
-    let further = judge.judge(.init(Self.reference(10, id: 5), .cancel), tombstone.record)
+    let further = rules.decide(.init(Self.reference(10, id: 5), .cancel), tombstone.record)
     #expect("\(further.verdict)" == "tooLate" && further.record?.isPublished == false)
-    let newer = judge.judge(.init(Self.reference(11, id: 6), .timed(content: Self.content(Self.once), zones: [])), further.record)
+    let newer = rules.decide(.init(Self.reference(11, id: 6), .timed(content: Self.content(Self.once), zones: [])), further.record)
     #expect("\(newer.verdict)" == "scheduled" && newer.record?.isPublished == true)
-    let late = judge.judge(.init(Self.reference(8, id: 4), .timed(content: Self.content(Self.once), zones: [])), tombstone.record)
+    let late = rules.decide(.init(Self.reference(8, id: 4), .timed(content: Self.content(Self.once), zones: [])), tombstone.record)
     #expect("\(late.verdict)".hasPrefix("stale"))
   }
 
   @Test func `an expired request bars an older one that is read later, and the topic gets nothing of it`() throws {
-    let judge = Judge()
-    let expired = judge.judge(.init(Self.reference(9, id: 3), .expired), nil)
+    let rules = Rules()
+    let expired = rules.decide(.init(Self.reference(9, id: 3), .expired), nil)
     #expect("\(expired.verdict)" == "expired" && expired.superseded == nil && expired.record?.isPublished == false)
-    let late = judge.judge(.init(Self.reference(8, id: 4), .timed(content: Self.content(Self.once), zones: [])), expired.record)
+    let late = rules.decide(.init(Self.reference(8, id: 4), .timed(content: Self.content(Self.once), zones: [])), expired.record)
     #expect("\(late.verdict)".hasPrefix("stale"))
-    let newer = judge.judge(.init(Self.reference(10, id: 5), .timed(content: Self.content(Self.once), zones: [])), expired.record)
+    let newer = rules.decide(.init(Self.reference(10, id: 5), .timed(content: Self.content(Self.once), zones: [])), expired.record)
     #expect("\(newer.verdict)" == "scheduled" && newer.record?.isPublished == true)
   }
 
   @Test func `a cancel of all ends what is older, leaves what is newer, and bars what is older and comes later`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let scheduled = try Self.schedule(Self.once, Self.reference(1, id: 1))
     let cancel = Self.reference(3, id: 2)
-    let request = ScheduleJudge.Request(cancel, .cancelAll)
-    let ended = judge.judge(request, scheduled)
+    let request = ScheduleRules.Request(cancel, .cancelAll)
+    let ended = rules.decide(request, scheduled)
     #expect("\(ended.verdict)" == "canceled" && ended.record?.phase == .ended(.canceled) && ended.superseded == scheduled.newest)
-    let again = judge.judge(request, ended.record)
+    let again = rules.decide(request, ended.record)
     #expect("\(again.verdict)" == "canceled" && again.superseded == scheduled.newest && again.record == nil && again.isAgain)
     // What has ended, and what was never there, has no trace of it.
-    for record in [nil, judge.judge(try Self.fire(scheduled, 2), scheduled).record] {
-      let decision = judge.judge(request, record)
+    for record in [nil, rules.decide(try Self.fire(scheduled, 2), scheduled).record] {
+      let decision = rules.decide(request, record)
       #expect("\(decision.verdict)" == "tooLate" && decision.record == nil && !decision.isAgain)
     }
     let newer = try Self.schedule(Self.once, Self.reference(4, id: 3))
-    #expect(judge.judge(request, newer).record == nil)
+    #expect(rules.decide(request, newer).record == nil)
     // What waits for a place at the devices is withdrawn.
-    let place = ScheduleJudge.Request(Self.reference(2, id: 4), .place)
-    let placed = judge.judge(place, nil)
-    let withdrawn = judge.judge(request, placed.record)
+    let place = ScheduleRules.Request(Self.reference(2, id: 4), .place)
+    let placed = rules.decide(place, nil)
+    let withdrawn = rules.decide(request, placed.record)
     #expect("\(withdrawn.verdict)" == "canceled" && withdrawn.withdrawn == place.reference && withdrawn.superseded == nil)
-    let withdrawnAgain = judge.judge(request, withdrawn.record)
+    let withdrawnAgain = rules.decide(request, withdrawn.record)
     #expect("\(withdrawnAgain.verdict)" == "canceled" && withdrawnAgain.withdrawn == place.reference && withdrawnAgain.isAgain)
-    #expect("\(judge.judge(place, nil, floor: cancel).verdict)".hasPrefix("canceledBefore"))
-    #expect("\(judge.judge(place, placed.record, floor: cancel).verdict)" == "passed", "its record is read again")
+    #expect("\(rules.decide(place, nil, floor: cancel).verdict)".hasPrefix("canceledBefore"))
+    #expect("\(rules.decide(place, placed.record, floor: cancel).verdict)" == "passed", "its record is read again")
     // A change of zones does not make it fire.
     let local = try Self.schedule(Self.nine, Self.reference(1, id: 1))
-    let inZones = judge.judge(try Self.fire(local, 4), local, zones: ["Asia/Tokyo"], floor: cancel)
+    let inZones = rules.decide(try Self.fire(local, 4), local, zones: ["Asia/Tokyo"], floor: cancel)
     #expect("\(inZones.verdict)" == "ignored" && inZones.record == nil)
     // By the floor.
     for (offset, verdict) in [(2, "canceledBefore"), (5, "scheduled")] as [(UInt64, String)] {
-      let timed = ScheduleJudge.Request(Self.reference(offset, id: 9), .timed(content: Self.content(Self.once), zones: []))
-      #expect("\(judge.judge(timed, nil, floor: cancel).verdict)".hasPrefix(verdict))
+      let timed = ScheduleRules.Request(Self.reference(offset, id: 9), .timed(content: Self.content(Self.once), zones: []))
+      #expect("\(rules.decide(timed, nil, floor: cancel).verdict)".hasPrefix(verdict))
     }
     #expect(
-      "\(judge.judge(.init(scheduled.newest, .timed(content: Self.content(Self.once), zones: [])), scheduled, floor: cancel).verdict)"
+      "\(rules.decide(.init(scheduled.newest, .timed(content: Self.content(Self.once), zones: [])), scheduled, floor: cancel).verdict)"
         == "scheduled")
-    #expect("\(judge.judge(try Self.fire(scheduled, 4), scheduled, floor: cancel).verdict)" == "ignored")
-    #expect("\(judge.judge(try Self.fire(newer, 5), newer, floor: cancel).verdict)" == "\(ScheduleJudge.Verdict.firing(.fired))")
+    #expect("\(rules.decide(try Self.fire(scheduled, 4), scheduled, floor: cancel).verdict)" == "ignored")
+    #expect("\(rules.decide(try Self.fire(newer, 5), newer, floor: cancel).verdict)" == "\(ScheduleRules.Verdict.firing(.fired))")
   }
 
   @Test func `a cancel of all ends what is older, although its apns-id is known from another record`() throws {
-    let judge = Judge()
-    let cancel = ScheduleJudge.Request(Self.reference(2, id: 7), .cancelAll)
-    let first = try #require(judge.judge(cancel, try Self.schedule(Self.once, Self.reference(1, id: 1))).record)
-    let scheduled = judge.judge(.init(Self.reference(3, id: 2), .timed(content: Self.content(Self.once), zones: [])), first)
-    let repeated = ScheduleJudge.Request(Self.reference(4, id: 7), .cancelAll)
+    let rules = Rules()
+    let cancel = ScheduleRules.Request(Self.reference(2, id: 7), .cancelAll)
+    let first = try #require(rules.decide(cancel, try Self.schedule(Self.once, Self.reference(1, id: 1))).record)
+    let scheduled = rules.decide(.init(Self.reference(3, id: 2), .timed(content: Self.content(Self.once), zones: [])), first)
+    let repeated = ScheduleRules.Request(Self.reference(4, id: 7), .cancelAll)
     // An apns-id is also known from the request that scheduled.
     let own = try Self.schedule(Self.once, Self.reference(3, id: 7))
     for record in [try #require(scheduled.record), own] {
-      let decision = judge.judge(repeated, record, floor: repeated.reference)
+      let decision = rules.decide(repeated, record, floor: repeated.reference)
       #expect("\(decision.verdict)" == "canceled" && decision.superseded == record.newest)
       #expect(decision.record?.phase == .ended(.canceled))
       // Each record gets its first verdict again.
       let stored = try Self.stored(try #require(decision.record))
-      let again = judge.judge(repeated, stored, floor: repeated.reference)
+      let again = rules.decide(repeated, stored, floor: repeated.reference)
       #expect("\(again.verdict)" == "canceled" && again.superseded == record.newest && again.isAgain)
     }
-    let ended = try #require(judge.judge(repeated, scheduled.record).record)
-    #expect(judge.judge(cancel, ended).superseded == Self.reference(1, id: 1))
-    let both = try #require(judge.judge(repeated, own).record)
-    let again = judge.judge(.init(own.newest, .timed(content: Self.content(Self.once), zones: [])), both)
+    let ended = try #require(rules.decide(repeated, scheduled.record).record)
+    #expect(rules.decide(cancel, ended).superseded == Self.reference(1, id: 1))
+    let both = try #require(rules.decide(repeated, own).record)
+    let again = rules.decide(.init(own.newest, .timed(content: Self.content(Self.once), zones: [])), both)
     #expect("\(again.verdict)" == "scheduled" && again.isAgain)
     // What is newer stays.
-    #expect(judge.judge(cancel, scheduled.record).record == nil)
+    #expect(rules.decide(cancel, scheduled.record).record == nil)
   }
 
   @Test func `a request without a schedule leaves no trace`() {
-    let judge = Judge()
-    let decision = judge.judge(.init(Self.reference(1, id: 1), .now), nil)
+    let rules = Rules()
+    let decision = rules.decide(.init(Self.reference(1, id: 1), .now), nil)
     #expect("\(decision.verdict)" == "passed" && decision.record == nil)
   }
 
   @Test func `devices drop what waits for a place when it is canceled or due at a time, and once`() throws {
-    let judge = Judge()
-    let placing = ScheduleJudge.Request(Self.reference(5, id: 1), .place)
-    let placed = judge.judge(placing, nil)
+    let rules = Rules()
+    let placing = ScheduleRules.Request(Self.reference(5, id: 1), .place)
+    let placed = rules.decide(placing, nil)
     #expect("\(placed.verdict)" == "passed" && placed.record?.placed == placing.reference)
-    let again = judge.judge(placing, placed.record)
+    let again = rules.decide(placing, placed.record)
     #expect("\(again.verdict)" == "passed" && again.record == nil && again.isAgain)
-    let kinds: [(ScheduleJudge.Request.Kind, String)] = [
+    let kinds: [(ScheduleRules.Request.Kind, String)] = [
       (.timed(content: Self.content(Self.once), zones: []), "scheduled"), (.cancel, "canceled"), (.expired, "expired"),
     ]
     for (kind, verdict) in kinds {
-      let request = ScheduleJudge.Request(Self.reference(6, id: 2), kind)
-      let decision = judge.judge(request, placed.record)
+      let request = ScheduleRules.Request(Self.reference(6, id: 2), kind)
+      let decision = rules.decide(request, placed.record)
       #expect("\(decision.verdict)" == verdict && decision.withdrawn == placing.reference && decision.superseded == nil)
       let stored = try Self.stored(try #require(decision.record))
-      let repeated = judge.judge(request, stored)
+      let repeated = rules.decide(request, stored)
       #expect("\(repeated.verdict)" == verdict && repeated.withdrawn == placing.reference && repeated.superseded == nil)
       // The next one finds nothing of it.
-      #expect(judge.judge(.init(Self.reference(7, id: 3), .cancel), stored).withdrawn == nil)
-      // An older one that comes later is for the devices to judge, and changes nothing here.
-      let older = judge.judge(.init(Self.reference(4, id: 4), .place), stored)
+      #expect(rules.decide(.init(Self.reference(7, id: 3), .cancel), stored).withdrawn == nil)
+      // An older one that comes later is for the devices to decide, and changes nothing here.
+      let older = rules.decide(.init(Self.reference(4, id: 4), .place), stored)
       #expect("\(older.verdict)" == "passed" && older.record == nil)
     }
     // A newer notification takes its place at the devices itself.
-    let now = judge.judge(.init(Self.reference(6, id: 2), .now), placed.record)
+    let now = rules.decide(.init(Self.reference(6, id: 2), .now), placed.record)
     #expect("\(now.verdict)" == "passed" && now.withdrawn == nil && now.record?.phase == .ended(.replaced))
     // It ends what is due at a time.
     let scheduled = try Self.schedule(Self.each, Self.reference(1, id: 9))
-    #expect(judge.judge(placing, scheduled).superseded == scheduled.newest)
+    #expect(rules.decide(placing, scheduled).superseded == scheduled.newest)
   }
 
   @Test func `a trigger that is never due is rejected, and replaces nothing`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let scheduled = try Self.schedule(Self.each, Self.reference(1, id: 1))
     for trigger in [
       #"{"type":"calendar","dateComponents":{"year":2001}}"#, #"{"type":"calendar","dateComponents":{"hour":9,"timeZone":"Moon/Sea"}}"#,
       #"{"type":"push"}"#,
     ] {
-      let decision = judge.judge(.init(Self.reference(2, id: 2), .timed(content: Self.content(trigger), zones: [])), scheduled)
+      let decision = rules.decide(.init(Self.reference(2, id: 2), .timed(content: Self.content(trigger), zones: [])), scheduled)
       guard case .rejected(let rejection) = decision.verdict else {
         Issue.record("\(decision.verdict)")
         continue
@@ -423,46 +423,46 @@ private final class Judge {
   }
 
   @Test func `a person's devices in several zones have a due time in each, under one name`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let zones: [Name] = ["Asia/Tokyo", "Europe/Rome", "Asia/Tokyo", "no zone"]
     let scheduled = try Self.schedule(Self.nine, Self.reference(1, id: 1), zones: zones)
     let times = try #require(scheduled.pending?.dueTimes)
     #expect(times.map(\.zone) == ["Asia/Tokyo", "Europe/Rome", "UTC"])
     // 2023-11-14 22:13 UTC: nine o'clock of the 15th in each zone.
     #expect(Set(times.map(\.name)).count == 1 && Set(times.map(\.due)).count == 3)
-    let tokyo = try #require(judge.judge(try Self.fire(scheduled, 2, zone: "Asia/Tokyo"), scheduled).record)
+    let tokyo = try #require(rules.decide(try Self.fire(scheduled, 2, zone: "Asia/Tokyo"), scheduled).record)
     #expect(tokyo.pending?.dueTimes.filter { !$0.isOver }.map(\.zone) == ["Europe/Rome", "UTC"])
-    let rome = try #require(judge.judge(try Self.fire(tokyo, 3, zone: "Europe/Rome"), tokyo).record)
-    let utc = try #require(judge.judge(try Self.fire(rome, 4, zone: "UTC"), rome).record)
+    let rome = try #require(rules.decide(try Self.fire(tokyo, 3, zone: "Europe/Rome"), tokyo).record)
+    let utc = try #require(rules.decide(try Self.fire(rome, 4, zone: "UTC"), rome).record)
     #expect(utc.phase == .ended(.fired))
   }
 
   @Test func `a schedule follows its devices' zones`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let scheduled = try Self.schedule(Self.daily, Self.reference(1, id: 1), zones: ["Asia/Tokyo"])
-    #expect(judge.adapt(scheduled, toZones: ["Asia/Tokyo"], at: Self.start) == nil)
-    let moved = try #require(judge.adapt(scheduled, toZones: ["Europe/Rome"], at: Self.start))
+    #expect(rules.adapt(scheduled, toZones: ["Asia/Tokyo"], at: Self.start) == nil)
+    let moved = try #require(rules.adapt(scheduled, toZones: ["Europe/Rome"], at: Self.start))
     #expect(moved.pending?.dueTimes.map(\.zone) == ["Europe/Rome"] && moved.serial == scheduled.serial + 1)
-    #expect(judge.adapt(scheduled, toZones: [""], at: Self.start)?.pending?.dueTimes.map(\.zone) == ["UTC"])
+    #expect(rules.adapt(scheduled, toZones: [""], at: Self.start)?.pending?.dueTimes.map(\.zone) == ["UTC"])
     // Where there is no device, nobody has moved.
-    #expect(judge.adapt(scheduled, toZones: [], at: Self.start) == nil)
+    #expect(rules.adapt(scheduled, toZones: [], at: Self.start) == nil)
     // An interval depends on no zone.
-    #expect(judge.adapt(try Self.schedule(Self.each, Self.reference(1, id: 1)), toZones: ["Asia/Tokyo"], at: Self.start) == nil)
+    #expect(rules.adapt(try Self.schedule(Self.each, Self.reference(1, id: 1)), toZones: ["Asia/Tokyo"], at: Self.start) == nil)
     // A one-off whose time is over in the new zone is due there at once.
     let once = try Self.schedule(Self.nine, Self.reference(1, id: 1), zones: ["America/New_York"])
     let now = Self.start + 8 * 3_600_000
-    let east = try #require(judge.adapt(once, toZones: ["Asia/Tokyo"], at: now)?.pending?.earliest)
+    let east = try #require(rules.adapt(once, toZones: ["Asia/Tokyo"], at: now)?.pending?.earliest)
     #expect(east.due < now && east.name == once.pending?.earliest?.name)
   }
 
   @Test func `a one-off fires once in each of its zones`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let zones: [Name] = ["Asia/Tokyo", "Europe/Rome", "America/New_York"]
     var record = try Self.schedule(Self.nine, Self.reference(1, id: 1), zones: zones)
     var fired: [Name] = []
     while let due = record.pending?.earliest, fired.count < 10 {
       fired.append(due.zone)
-      let decision = judge.judge(try Self.fire(record, UInt64(fired.count) + 1), record, zones: zones)
+      let decision = rules.decide(try Self.fire(record, UInt64(fired.count) + 1), record, zones: zones)
       #expect(Self.word(decision.verdict) == "fired")
       record = try Self.stored(try #require(decision.record))
     }
@@ -470,20 +470,20 @@ private final class Judge {
   }
 
   @Test func `in a new zone only the latest occurrence is due at once, however many have passed there`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let each = #"{"type":"calendar","dateComponents":{"second":30},"repeats":true}"#
     var record = try Self.schedule(each, Self.reference(1, id: 1), zones: ["UTC"])
-    record = try #require(judge.judge(try Self.fire(record, 2), record, zones: ["UTC"]).record)
+    record = try #require(rules.decide(try Self.fire(record, 2), record, zones: ["UTC"]).record)
     let now = try #require(record.pending?.earliest).due - 1_000
-    let moved = try #require(judge.adapt(record, toZones: ["Asia/Kathmandu"], at: now))
+    let moved = try #require(rules.adapt(record, toZones: ["Asia/Kathmandu"], at: now))
     let latest = try #require(moved.pending?.earliest)
     #expect(latest.due <= now && now - latest.due < 60_000 && latest.previous == 0)
-    let fired = try #require(judge.judge(try Self.fire(moved, 3, at: now), moved, zones: ["Asia/Kathmandu"]).record)
+    let fired = try #require(rules.decide(try Self.fire(moved, 3, at: now), moved, zones: ["Asia/Kathmandu"]).record)
     #expect(try #require(fired.pending?.earliest).due > now)
   }
 
   @Test func `the firings of one instant are known again in every zone`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let zones: [Name] = [
       "Europe/Amsterdam", "Europe/Berlin", "Europe/Brussels", "Europe/Copenhagen", "Europe/Madrid", "Europe/Oslo", "Europe/Paris",
       "Europe/Prague", "Europe/Rome", "Europe/Vienna", "Europe/Zurich",
@@ -492,47 +492,47 @@ private final class Judge {
       var record = try Self.schedule(trigger, Self.reference(1, id: 1), zones: zones)
       let firings = try zones.enumerated().map { try Self.fire(record, UInt64($0) + 2, zone: $1) }
       #expect(Set(firings.map(\.at)).count == 1)
-      for firing in firings { record = try Self.stored(try #require(judge.judge(firing, record, zones: zones).record)) }
-      for firing in firings { #expect(Self.word(judge.judge(firing, record, zones: zones).verdict) == "fired") }
+      for firing in firings { record = try Self.stored(try #require(rules.decide(firing, record, zones: zones).record)) }
+      for firing in firings { #expect(Self.word(rules.decide(firing, record, zones: zones).verdict) == "fired") }
     }
   }
 
-  @Test func `firings that are judged together have the fates that they have one after the other`() throws {
+  @Test func `firings that are decided together have the fates that they have one after the other`() throws {
     let zones: [Name] = ["Asia/Tokyo", "Europe/Rome", "America/New_York"]
     for trigger in [Self.nine, Self.daily] {
       let scheduled = try Self.schedule(trigger, Self.reference(1, id: 1), zones: ["Europe/Rome", "Asia/Dubai"])
-      let (judge, together) = (Judge(), Judge())
-      let adapted = try #require(judge.adapt(scheduled, toZones: zones, at: Self.start))
+      let (rules, together) = (Rules(), Rules())
+      let adapted = try #require(rules.adapt(scheduled, toZones: zones, at: Self.start))
       var firings = try zones.enumerated().map { try Self.fire(adapted, UInt64(2 + $0), zone: $1) }
       firings.append(try Self.fire(adapted, 9, zone: "Europe/Rome"))
       var (words, record): ([String], ScheduleRecord) = ([], scheduled)
       for firing in firings {
-        let decision = judge.judge(firing, record, zones: zones)
+        let decision = rules.decide(firing, record, zones: zones)
         words.append(Self.word(decision.verdict))
         record = decision.record ?? record
       }
-      let decisions = together.judge(firings, scheduled, zones: zones)
+      let decisions = together.decide(firings, scheduled, zones: zones)
       #expect(decisions.map { Self.word($0.verdict) } == words && words.count { $0 == "fired" } == 3)
       #expect(decisions.last { $0.record != nil }?.record == record)
     }
   }
 
   @Test func `a firing of no occurrence adapts a schedule to its zones, and reaches nobody`() throws {
-    let judge = Judge()
+    let rules = Rules()
     let scheduled = try Self.schedule(Self.daily, Self.reference(1, id: 1), zones: ["America/New_York"])
-    #expect(judge.lacks(scheduled, zone: "Europe/Rome", isOnly: false) && !judge.lacks(scheduled, zone: "America/New_York", isOnly: true))
+    #expect(rules.lacks(scheduled, zone: "Europe/Rome", isOnly: false) && !rules.lacks(scheduled, zone: "America/New_York", isOnly: true))
     var firing = try Self.fire(scheduled, 2, at: Self.start)
     firing.dueTime = .init(zone: "Europe/Rome", due: 0, name: 0)
-    let decision = judge.judge(firing, scheduled, zones: ["Europe/Rome"])
+    let decision = rules.decide(firing, scheduled, zones: ["Europe/Rome"])
     let adapted = try #require(decision.record)
     #expect("\(decision.verdict)" == "ignored" && adapted.pending?.dueTimes.map(\.zone) == ["Europe/Rome"])
-    #expect(adapted.serial == scheduled.serial + 1 && !judge.lacks(adapted, zone: "Europe/Rome", isOnly: true))
+    #expect(adapted.serial == scheduled.serial + 1 && !rules.lacks(adapted, zone: "Europe/Rome", isOnly: true))
     // Read again it changes nothing. Kafka may not have the state yet.
-    let again = judge.judge(firing, adapted, zones: ["Europe/Rome"])
+    let again = rules.decide(firing, adapted, zones: ["Europe/Rome"])
     #expect("\(again.verdict)" == "ignored" && again.record == nil && again.isAgain)
     // Of a schedule that was replaced it says nothing.
     firing.schedule = Self.reference(0, id: 9).revision
-    let other = judge.judge(firing, scheduled, zones: ["Europe/Rome"])
+    let other = rules.decide(firing, scheduled, zones: ["Europe/Rome"])
     #expect(other.record == nil && !other.isAgain)
   }
 
@@ -607,7 +607,7 @@ private final class Judge {
     }
   }
 
-  private static func word(_ verdict: ScheduleJudge.Verdict) -> String {
+  private static func word(_ verdict: ScheduleRules.Verdict) -> String {
     switch verdict {
     case .firing(.fired): "fired"
     case .firing(.expired): "expired"
@@ -626,15 +626,15 @@ private final class Judge {
 
   @Test(arguments: 0..<(isComplete ? 300 : 60)) func `a schedule does what its whole history says`(seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
-    let judge = Judge()
+    let rules = Rules()
     var model = Model()
     var record: ScheduleRecord?
     var (clock, offset) = (Self.start, UInt64(0))
-    var past: [(Judge, inout Model, ScheduleRecord?) throws -> (ScheduleJudge.Decision, String)] = []
+    var past: [(Rules, inout Model, ScheduleRecord?) throws -> (ScheduleRules.Decision, String)] = []
     for step in 0..<60 {
       clock += [0, 1_000, 59_000, 60_000, 300_000, 90_000_000].randomElement(using: &random) ?? 0
       offset += UInt64.random(in: 1...3, using: &random)
-      let event: (Judge, inout Model, ScheduleRecord?) throws -> (ScheduleJudge.Decision, String)
+      let event: (Rules, inout Model, ScheduleRecord?) throws -> (ScheduleRules.Decision, String)
       let time = clock
       if Int.random(in: 0..<5, using: &random) < 2 {
         let kind = Int.random(in: 0..<4, using: &random)
@@ -642,10 +642,10 @@ private final class Judge {
         let own = Bool.random(using: &random) ? offset : max(offset, 4) - UInt64.random(in: 0...3, using: &random)
         let id = Int.random(in: 0..<6, using: &random) == 0 ? UInt64.random(in: 1...60, using: &random) : 1000 + UInt64(step)
         let reference = Self.reference(own, id: id, at: time)
-        event = { judge, model, record in
+        event = { rules, model, record in
           let content = Self.content(kind == 1 ? Self.each : Self.once, requested: time)
-          let request = ScheduleJudge.Request(reference, kind < 2 ? .timed(content: content, zones: []) : kind == 2 ? .now : .cancel)
-          return (judge.judge(request, record), model.request(reference, kind, at: time))
+          let request = ScheduleRules.Request(reference, kind < 2 ? .timed(content: content, zones: []) : kind == 2 ? .now : .cancel)
+          return (rules.decide(request, record), model.request(reference, kind, at: time))
         }
       } else {
         let isForged = Int.random(in: 0..<5, using: &random) == 0
@@ -655,16 +655,16 @@ private final class Judge {
         let schedule = record?.newest.revision ?? revision
         // An interval's name is its number.
         let name = record?.pending.map { (due - $0.requested) / 60_000 } ?? 0
-        event = { judge, model, record in
-          let firing = ScheduleJudge.Firing(revision: revision, at: time, schedule: schedule, .init(zone: "", due: due, name: name))
-          return (judge.judge(firing, record), model.fire(revision, schedule: schedule, due: due, at: time))
+        event = { rules, model, record in
+          let firing = ScheduleRules.Firing(revision: revision, at: time, schedule: schedule, .init(zone: "", due: due, name: name))
+          return (rules.decide(firing, record), model.fire(revision, schedule: schedule, due: due, at: time))
         }
       }
       // A worker that was killed reads its last records once more.
       let events = (Int.random(in: 0..<4, using: &random) == 0 ? past.suffix(3) : []) + [event]
       past.append(event)
       for event in events {
-        let (decision, expected) = try event(judge, &model, record)
+        let (decision, expected) = try event(rules, &model, record)
         #expect(Self.word(decision.verdict) == expected, "seed \(seed), step \(step)")
         if let new = decision.record {
           #expect(new.serial == (record?.serial ?? 0) + 1)
@@ -702,22 +702,22 @@ private final class Judge {
 
   /// What runs in the lane: each due time is fired as it comes, and each move is followed by a firing of no occurrence.
   private struct Lane {
-    let judge = Judge()
+    let rules = Rules()
     var record: ScheduleRecord
     var offset: UInt64 = 1
     var firings = 0
 
     mutating func apply(_ time: ScheduleRecord.Pending.DueTime, at now: Int64, _ zones: [Name], isRepeated: Bool) throws -> Bool {
       offset += 1
-      let firing = ScheduleJudge.Firing(
+      let firing = ScheduleRules.Firing(
         revision: Revision(timestamp: UInt64(now), partition: 0, offset: offset), at: now, schedule: record.newest.revision, time)
-      let decision = judge.judge(firing, record, zones: zones)
-      if let new = decision.record { record = try ScheduleJudgeTests.stored(new) }
+      let decision = rules.decide(firing, record, zones: zones)
+      if let new = decision.record { record = try ScheduleRulesTests.stored(new) }
       if isRepeated {
-        let again = judge.judge(firing, record, zones: zones)
+        let again = rules.decide(firing, record, zones: zones)
         #expect("\(again.verdict)" == "\(decision.verdict)" && again.record == nil && again.isAgain)
       }
-      return ScheduleJudgeTests.word(decision.verdict) == "fired"
+      return ScheduleRulesTests.word(decision.verdict) == "fired"
     }
   }
 
@@ -767,7 +767,7 @@ private final class Judge {
         let index = Int.random(in: 0..<travellers.devices.count, using: &random)
         let zone = zones.randomElement(using: &random) ?? "UTC"
         travellers.devices[index].zone = zone
-        if lane.record.pending != nil, lane.judge.lacks(lane.record, zone: zone, isOnly: false) {
+        if lane.record.pending != nil, lane.rules.lacks(lane.record, zone: zone, isOnly: false) {
           let isFired = try lane.apply(.init(zone: zone, due: 0, name: 0), at: clock, travellers.here, isRepeated: true)
           #expect(!isFired)
         }
