@@ -1,6 +1,6 @@
 internal import EventLoop
 
-/// Calls that wait for their ends, each for a bounded time. Loop-confined.
+/// Calls that wait for their ends, each for a bounded time.
 final class TimedCalls<End> {
   private var calls: [Int: (timer: Timer, whenEnded: (End) -> Void)] = [:]
   private var lastNumber = 0

@@ -22,7 +22,7 @@ public enum ChildOutput: Sendable {
   case socket(Int32)
 }
 
-/// A child process. Loop-confined.
+/// A child process.
 public final class ChildProcess: HandleOwner {
   private let loop: EventLoop
   private let handle: Handle<uv_process_t>

@@ -1,4 +1,4 @@
-/// A deadline that several steps share. Loop-confined.
+/// A deadline that several steps share.
 public struct Deadline {
   private let loop: EventLoop
   private let end: UInt64

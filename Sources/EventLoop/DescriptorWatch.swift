@@ -14,7 +14,7 @@ public struct Readiness: OptionSet, Sendable {
   public static let writable = Readiness(rawValue: Int32(UV_WRITABLE.rawValue))
 }
 
-/// Watches a descriptor that another object owns. Loop-confined.
+/// Watches a descriptor that another object owns.
 ///
 /// Files on disk cannot be watched (their descriptors are always ready).
 public final class DescriptorWatch: HandleOwner {

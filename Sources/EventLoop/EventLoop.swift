@@ -80,7 +80,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
   /// Whether the calling thread is the loop's.
   public var isOnLoop: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
-  /// Traps if the calling thread is not the loop's. Loop-confined objects check their callers with it.
+  /// Traps if the calling thread is not the loop's. Objects of the loop check their callers with it.
   @inline(__always)
   public func preconditionOnLoop() { precondition(isOnLoop, "called from another thread than that of the event loop") }
 
@@ -162,7 +162,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor {
 
   func countTurn() { ticks.add(1, ordering: .relaxed) }
 
-  /// The loop-confined half.
+  /// The half that only its thread uses.
   var core: LoopCore {
     preconditionOnLoop()
     return LoopCore.of(uv)

@@ -1,7 +1,7 @@
 import CUV
 import Glibc
 
-/// A listening TCP socket. Loop-confined.
+/// A listening TCP socket.
 ///
 /// It does not let libuv accept, because that would loop for ever in one turn while the process has no free descriptor.
 public final class Listener {

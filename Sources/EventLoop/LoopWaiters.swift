@@ -1,4 +1,4 @@
-/// Tasks that wait on a loop until something has happened. Loop-confined.
+/// Tasks that wait on a loop until something has happened.
 public final class LoopWaiters {
   private let loop: EventLoop
   private var waiting: [CheckedContinuation<Void, Never>] = []

@@ -1,6 +1,6 @@
 import CUV
 
-/// Calls a handler on the loop when the process gets a signal: loop-confined.
+/// Calls a handler on the loop when the process gets a signal.
 public final class SignalWatch: HandleOwner {
   private let loop: EventLoop
   private let handle: Handle<uv_signal_t>

@@ -21,7 +21,7 @@ public protocol StreamHandler: AnyObject {
   func streamDrained()
 }
 
-/// A TCP connection. Loop-confined.
+/// A TCP connection.
 ///
 /// The queue of writes has no limit: the owner watches `pendingBytes` and decides what happens when they are too many. All writes of a turn
 /// go out in one system call at its end. With a layer the owner's bytes wait unchanged, and the layer gets the next 64 KiB of them when the

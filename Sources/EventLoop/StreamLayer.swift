@@ -1,4 +1,4 @@
-/// A layer between a stream and its socket that changes all bytes, such as TLS. Loop-confined.
+/// A layer between a stream and its socket that changes all bytes, such as TLS.
 ///
 /// The stream calls it, and takes its output after each call. The layer never calls the stream.
 public protocol StreamLayer: AnyObject {

@@ -1,6 +1,6 @@
 import CUV
 
-/// A timer on a loop. Loop-confined.
+/// A timer on a loop.
 public final class Timer: HandleOwner {
   private let loop: EventLoop
   private let handle: Handle<uv_timer_t>

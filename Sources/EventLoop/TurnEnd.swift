@@ -1,4 +1,4 @@
-/// A closure that runs at the end of every turn, until it or the loop is closed. Loop-confined.
+/// A closure that runs at the end of every turn, until it or the loop is closed.
 public final class TurnEnd {
   /// Nil when it is closed.
   private(set) var body: (() -> Void)?

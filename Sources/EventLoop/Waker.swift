@@ -1,6 +1,6 @@
 import CUV
 
-/// The wake-up of a loop by a C library. Loop-confined, but for ``wake(_:)``.
+/// The wake-up of a loop by a C library. Only ``wake(_:)`` may be called from another thread.
 ///
 /// librdkafka calls it when one of its queues becomes non-empty (`rd_kafka_queue_cb_event_enable`).
 public final class Waker: HandleOwner {

@@ -22,7 +22,7 @@ enum HTTPBody {
   }
 }
 
-/// The unsent rest of a source, which is closed once. Loop-confined.
+/// The unsent rest of a source, which is closed once.
 final class StreamedBody {
   /// The most bytes of one read, which a slow client costs in memory.
   static let pieceBytes = 131_072

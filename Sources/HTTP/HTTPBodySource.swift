@@ -2,7 +2,7 @@ public import EventLoop
 
 /// A response's body that is read piece by piece, at the client's speed: a file too large to hold in memory for each client.
 ///
-/// It is loop-confined. A read blocks the server's loop, so a source must be fast. It is the body of one response. `close` is called
+/// A read blocks the server's loop, so a source must be fast. It is the body of one response. `close` is called
 /// exactly once and last, however the response ends: sent, cut because the client has gone or was too slow, not wanted (HEAD), or never
 /// sent.
 public protocol HTTPBodySource: AnyObject {

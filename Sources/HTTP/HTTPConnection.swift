@@ -1,7 +1,7 @@
 import EventLoop
 import Glibc
 
-/// One client's connection while it speaks HTTP. It handles one request at a time. Loop-confined.
+/// One client's connection while it speaks HTTP. It handles one request at a time.
 ///
 /// Without a request it holds no parser and no bytes. Pipelined requests wait in the connection (at most one read) and in the kernel.
 final class HTTPConnection: StreamHandler, SweepMember {

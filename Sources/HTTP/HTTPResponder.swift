@@ -1,4 +1,4 @@
-/// Answers one request, at once or later. Loop-confined.
+/// Answers one request, at once or later.
 ///
 /// A responder that is released without an answer sends 500, so that no client waits for ever.
 public final class HTTPResponder {

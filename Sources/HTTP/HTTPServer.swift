@@ -1,7 +1,7 @@
 import Cryptography
 public import EventLoop
 
-/// An HTTP/1.1 server (RFC 9112) on one loop, with WebSocket endpoints (RFC 6455). Loop-confined.
+/// An HTTP/1.1 server (RFC 9112) on one loop, with WebSocket endpoints (RFC 6455).
 ///
 /// It answers the requests of a connection in order. Each limit of its configuration has a status or an end of its own. Close it with
 /// `close(withinMilliseconds:)`.

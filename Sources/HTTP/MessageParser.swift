@@ -2,7 +2,7 @@ import CHTTPParser
 import EventLoop
 import Glibc
 
-/// The bytes of the bodies that a server's connections are receiving. Loop-confined.
+/// The bytes of the bodies that a server's connections are receiving.
 final class BodyBudget {
   private let maximum: Int
   private var used = 0

@@ -1,4 +1,4 @@
-/// Objects that are not in use, kept for the next need. Loop-confined.
+/// Objects that are not in use, kept for the next need.
 struct Pool<Object: AnyObject> {
   private var free: [Object] = []
   private let limit: Int

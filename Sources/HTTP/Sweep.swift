@@ -15,7 +15,7 @@ protocol SweepMember: AnyObject {
 /// The deadlines of all connections of a server, checked together with one timer.
 ///
 /// The times are in an array of their own. So a check of ten thousand connections touches 80 KB and none of the connections. A deadline is
-/// noticed up to one interval late. Loop-confined.
+/// noticed up to one interval late.
 final class Sweep {
   static let never = UInt64.max
   private static let mostExceptions = 16

@@ -34,7 +34,7 @@ public struct TLSStatistics: Sendable {
   public init() {}
 }
 
-/// What a server's TLS connections share. Loop-confined.
+/// What a server's TLS connections share.
 final class TLSAcceptor {
   /// What a client gets that speaks HTTP without TLS.
   static let plainRefusal = SharedBytes.make(
@@ -51,7 +51,7 @@ final class TLSAcceptor {
   func makeLayer() -> TLSLayer { TLSLayer(context.accept(), self) }
 }
 
-/// A TLS session as the layer of a stream. Loop-confined.
+/// A TLS session as the layer of a stream.
 final class TLSLayer: StreamLayer {
   private let session: TLSSession
   /// Nil for a client.

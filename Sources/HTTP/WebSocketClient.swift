@@ -1,7 +1,7 @@
 import Cryptography
 public import EventLoop
 
-/// Makes WebSocket connections to servers. Loop-confined.
+/// Makes WebSocket connections to servers.
 ///
 /// One client serves any number of connections, which share its deadlines and buffers. It needs no end, since it holds nothing without
 /// connections.

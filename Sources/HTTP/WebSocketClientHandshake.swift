@@ -1,6 +1,6 @@
 import EventLoop
 
-/// A client's side of one upgrade (RFC 6455, section 4.1): sends the request, checks the response. Loop-confined.
+/// A client's side of one upgrade (RFC 6455, section 4.1): sends the request, checks the response.
 final class WebSocketClientHandshake: StreamHandler {
   private static let limits = MessageParser.Limits(fields: 100, bodyBytes: 1024, cutsBody: true)
 

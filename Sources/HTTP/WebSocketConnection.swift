@@ -1,6 +1,6 @@
 public import EventLoop
 
-/// One WebSocket connection, of a server or of a client. Loop-confined.
+/// One WebSocket connection, of a server or of a client.
 ///
 /// Between frames it holds no buffer and no parser.
 public final class WebSocketConnection: SweepMember, StreamHandler {

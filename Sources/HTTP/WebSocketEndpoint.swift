@@ -1,6 +1,6 @@
 import EventLoop
 
-/// The shared rules, pooled readers and deadlines of one route's or one client's connections. Loop-confined.
+/// The shared rules, pooled readers and deadlines of one route's or one client's connections.
 final class WebSocketEndpoint {
   enum Role { case server, client }
 

@@ -1,7 +1,7 @@
 import CRdKafka
 import EventLoop
 
-/// A consumer's commits, which wait while its group rebalances. Loop-confined.
+/// A consumer's commits, which wait while its group rebalances.
 final class CommitRequests {
   typealias Completion = ([CommitOffset: KafkaError]) -> Void
 

@@ -2,7 +2,7 @@ import CRdKafka
 public import EventLoop
 import Synchronization
 
-/// A consumer on a loop, in a group (`subscribe`) or with partitions of its own choice (`assign`). Loop-confined.
+/// A consumer on a loop, in a group (`subscribe`) or with partitions of its own choice (`assign`).
 ///
 /// It always polls, so `max.poll.interval.ms` never passes while the loop runs. Back-pressure is `hold`, or `pause` for single partitions.
 /// It commits no offset by itself: see `OffsetCommitter`. Only `close` ends it. Until then it keeps itself and its handler alive.

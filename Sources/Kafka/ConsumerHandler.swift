@@ -59,7 +59,7 @@ extension ConsumerHandler {
   public func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {}
 }
 
-/// The consent that a consumer waits for during a revocation. Loop-confined.
+/// The consent that a consumer waits for during a revocation.
 public final class Revocation {
   private var onFinish: (() -> Void)?
 

@@ -1,6 +1,6 @@
 public import EventLoop
 
-/// Commits the offsets of finished records of a consumer. Loop-confined.
+/// Commits the offsets of finished records of a consumer.
 ///
 /// At most one commit is in flight, and no offset goes backwards.
 ///

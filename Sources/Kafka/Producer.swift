@@ -13,7 +13,7 @@ public final class ProducerTopic {
   }
 }
 
-/// A producer on a loop, with its delivery reports in batches. Loop-confined.
+/// A producer on a loop, with its delivery reports in batches.
 ///
 /// Records with the same key and partition keep their order, also during retries, unless `isIdempotent` is off or `givesAgain` is on. A
 /// record without a partition gets the partition of its key, as in Java's clients (`murmur2_random`). Only `close` ends the producer.

@@ -2,7 +2,7 @@ import CRdKafka
 
 /// Consumed records. Their keys, values and headers stay in place while the batch is in use.
 ///
-/// Loop-confined like its consumer. It may be kept until Redis or Kafka has answered. A consumer's `close` waits for batches in use, so
+/// It may be kept until Redis or Kafka has answered. A consumer's `close` waits for batches in use, so
 /// release each in bounded time.
 public final class RecordBatch {
   struct Entry {

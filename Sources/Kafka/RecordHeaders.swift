@@ -2,7 +2,7 @@ import CRdKafka
 
 /// The headers of a record to produce, which `Producer.produce` empties.
 ///
-/// Loop-confined; one per lane is enough. If `produce` refuses the record, the headers stay, so the call can be repeated.
+/// One per lane is enough. If `produce` refuses the record, the headers stay, so the call can be repeated.
 public final class RecordHeaders {
   private(set) var pointer: OpaquePointer?
   /// The number of headers.

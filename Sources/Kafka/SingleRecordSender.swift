@@ -1,7 +1,7 @@
 import CRdKafka
 import EventLoop
 
-/// Sends records of a refused batch once more, each in a batch of its own. Loop-confined.
+/// Sends records of a refused batch once more, each in a batch of its own.
 ///
 /// Kafka's limit (`max.message.bytes`) applies to a batch. Only a record that is refused alone is too large itself.
 final class SingleRecordSender {

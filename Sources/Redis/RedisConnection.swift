@@ -2,7 +2,7 @@ import CHiredis
 import Cryptography
 public import EventLoop
 
-/// A connection to Redis that reconnects after a loss. Loop-confined.
+/// A connection to Redis that reconnects after a loss.
 ///
 /// Calls are pipelined: all calls of a turn go out in one write at its end, and replies come in order. After `start` it keeps itself alive
 /// until `close`.

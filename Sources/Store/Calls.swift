@@ -1,7 +1,7 @@
 import EventLoop
 import Redis
 
-/// The unanswered calls of one part of the store, each with its callback. Loop-confined.
+/// The unanswered calls of one part of the store, each with its callback.
 final class Calls: RedisReplyHandler {
   /// Gets the reply, which is valid only during the call.
   typealias Then = (Result<RedisReplyView, StoreError>) -> Void

@@ -1,7 +1,7 @@
 public import EventLoop
 import Redis
 
-/// The Redis servers that the keys lie on: one today. Loop-confined.
+/// The Redis servers that the keys lie on: one today.
 ///
 /// Each part of the store asks here which connection a bucket's keys belong to. Modules above do not know that there are connections.
 public final class Shards {

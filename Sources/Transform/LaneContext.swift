@@ -2,7 +2,7 @@ import EventLoop
 import Store
 import Worker
 
-/// What all parts of a lane use. Loop-confined.
+/// What all parts of a lane use.
 struct LaneContext {
   let loop: EventLoop
   let settings: TransformSettings

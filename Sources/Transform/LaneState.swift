@@ -1,4 +1,4 @@
-/// The phase that all parts of a lane read and change. Loop-confined.
+/// The phase that all parts of a lane read and change.
 final class LaneState {
   /// The phase.
   var phase: LanePhase

@@ -4,7 +4,7 @@ import Notifications
 import Store
 import Worker
 
-/// Builds the parts of a lane, wires them, and runs the actions of its phase. Loop-confined.
+/// Builds the parts of a lane, wires them, and runs the actions of its phase.
 final class TransformCore {
   private let lane: LaneContext
   private let watch: RedisWatch

@@ -4,7 +4,7 @@ public import Worker
 
 /// One lane of the transform stage: a loop with its own consumer, producer and connection to Redis.
 ///
-/// The actor starts and drains the lane. Loop-confined classes do the work.
+/// The actor starts and drains the lane. Classes of its loop do the work.
 public actor TransformLane: LoopActor, WorkerLane {
   private nonisolated let place: LanePlace
   private let settings: TransformSettings

@@ -2,7 +2,7 @@ import JSON
 import Notifications
 public import Store
 
-/// Compares the machine's clock with that of Redis for each lane, and reports a difference. Loop-confined.
+/// Compares the machine's clock with that of Redis for each lane, and reports a difference.
 ///
 /// It cannot tell which of the two is wrong. If the workers of all machines report the same, it is Redis' clock.
 public final class ClockWatch {

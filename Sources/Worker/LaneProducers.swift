@@ -1,7 +1,7 @@
 public import EventLoop
 public import Kafka
 
-/// The two producers of a lane. Loop-confined.
+/// The two producers of a lane.
 ///
 /// librdkafka has one linger for all records of a client. A batch costs the broker, both network threads and the reader about the same with
 /// one record or a hundred. So each record waits for others, as long as its readers allow:

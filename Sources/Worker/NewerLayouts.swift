@@ -1,6 +1,6 @@
 public import Notifications
 
-/// Notes what a newer program has written and this worker leaves alone. Loop-confined.
+/// Notes what a newer program has written and this worker leaves alone.
 public final class NewerLayouts {
   private let counters: [Layout: Counter]
   private let logger: Logger

@@ -13,7 +13,7 @@ public protocol RedisInspectionOwner: AnyObject {
   func redisCheckEnded(passed: Bool) -> Bool
 }
 
-/// Checks whether Redis can be used. Its settings, its clock, and every script if that is due. Loop-confined.
+/// Checks whether Redis can be used. Its settings, its clock, and every script if that is due.
 ///
 /// An operator may change a setting at any time, and a failover brings a server with other settings. So an inspection is due every
 /// `StoreConfiguration.inspectionMilliseconds`. It uses the lane's own connection.

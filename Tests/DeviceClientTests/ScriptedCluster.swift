@@ -17,7 +17,7 @@ actor ScriptedCluster {
   private let script = Script()
   private var sessions: [ScriptedSession] { script.sessions }
 
-  /// What connections and the test share: loop-confined.
+  /// What connections and the test share.
   private final class Script {
     var welcome: JSONValue? = ScriptedCluster.welcome()
     var following: [JSONValue] = []
@@ -117,7 +117,7 @@ actor ScriptedCluster {
   }
 }
 
-/// One connection of the scripted cluster: loop-confined.
+/// One connection of the scripted cluster.
 private final class ScriptedSession: WebSocketHandler {
   private(set) var connection: WebSocketConnection?
   private(set) var frames: [JSONValue] = []

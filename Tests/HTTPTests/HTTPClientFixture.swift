@@ -104,7 +104,7 @@ actor HTTPClientLane {
   }
 }
 
-/// Keeps a body that comes in pieces. Loop-confined.
+/// Keeps a body that comes in pieces.
 final class BodyCollector {
   private let behave: (BodyCollector) -> HTTPBodyDemand
   private(set) var bytes: [UInt8] = []

@@ -3,7 +3,7 @@ import Glibc
 import HTTP
 import TestSupport
 
-/// What became of all sources of a fixture. Loop-confined.
+/// What became of all sources of a fixture.
 final class SourceLog {
   struct Counts: Sendable {
     /// How often each source was closed, in the order of their making.

@@ -2,7 +2,7 @@ internal import Glibc
 internal import HTTP
 internal import Notifications
 
-/// The download of an attachment into the store, at the speed of the disk. Loop-confined.
+/// The download of an attachment into the store, at the speed of the disk.
 final class AttachmentDownload {
   private let media: Media
   private var body: HTTPPulledBody?

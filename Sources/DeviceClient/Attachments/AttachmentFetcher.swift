@@ -3,7 +3,7 @@ internal import Glibc
 internal import HTTP
 internal import Notifications
 
-/// Fetches the attachments of notifications into the store, and lets events of notifications wait for them. Loop-confined.
+/// Fetches the attachments of notifications into the store, and lets events of notifications wait for them.
 ///
 /// Only the event waits: the notification is stored and acknowledged before. One that is not kept in the list is shown at once.
 final class AttachmentFetcher {

@@ -3,7 +3,7 @@ internal import HTTP
 internal import JSON
 internal import Notifications
 
-/// A device's side of `carillon.v1`: its successive connections, and the state beyond them. Loop-confined.
+/// A device's side of `carillon.v1`: its successive connections, and the state beyond them.
 ///
 /// A delivery is durable before it is shown, and shown before it is acknowledged. So after any end of the device the cluster sends the rest
 /// again, and nothing is shown twice.

@@ -3,7 +3,7 @@ internal import Extensions
 internal import JSON
 internal import Notifications
 
-/// Passes notifications to the program's service extension, a few at the same time. Loop-confined.
+/// Passes notifications to the program's service extension, a few at the same time.
 ///
 /// A notification is stored before, and what becomes of it after. If the process ends between, the extension may be the reason, so it does not
 /// get that notification again.

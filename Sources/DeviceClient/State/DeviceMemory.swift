@@ -1,6 +1,6 @@
 internal import Notifications
 
-/// The durable state of a device: notifications and responses. The writer gets each change. Loop-confined.
+/// The durable state of a device: notifications and responses. The writer gets each change.
 final class DeviceMemory {
   var store: NotificationStore
   var outbox = ResponseOutbox()

@@ -2,7 +2,7 @@ import EventLoop
 import HTTP
 import Notifications
 
-/// A download from a URL into the media store, a few pieces at a time, at the store's speed. Loop-confined.
+/// A download from a URL into the media store, a few pieces at a time, at the store's speed.
 final class MediaDownload {
   private let url: String
   private let timeoutMilliseconds: Int

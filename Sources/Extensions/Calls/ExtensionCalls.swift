@@ -1,6 +1,6 @@
 public import EventLoop
 
-/// The calls of slow extensions in one lane, with limits of their number and bytes. Loop-confined.
+/// The calls of slow extensions in one lane, with limits of their number and bytes.
 ///
 /// An extension that another file has replaced is closed after its last call.
 public final class ExtensionCalls {

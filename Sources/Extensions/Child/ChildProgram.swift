@@ -1,7 +1,7 @@
 import EventLoop
 import JSON
 
-/// A program that changes notifications. It starts with the first call and after it has ended, and is killed if it hangs. Loop-confined.
+/// A program that changes notifications. It starts with the first call and after it has ended, and is killed if it hangs.
 ///
 /// The ``ChildCall`` reports the answer of each call.
 final class ChildProgram {

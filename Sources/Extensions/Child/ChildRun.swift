@@ -1,7 +1,7 @@
 import EventLoop
 import Glibc
 
-/// One run of a child, from its start to its end. Loop-confined.
+/// One run of a child, from its start to its end.
 final class ChildRun: StreamHandler {
   private enum Phase {
     case running

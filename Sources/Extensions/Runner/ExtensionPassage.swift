@@ -1,7 +1,7 @@
 import EventLoop
 import Notifications
 
-/// The passage of a notification through extensions that may take long. Loop-confined.
+/// The passage of a notification through extensions that may take long.
 public final class ExtensionPassage {
   private let calls: ExtensionCalls
   private let rules: ContentRules

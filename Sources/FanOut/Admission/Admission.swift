@@ -2,7 +2,7 @@ import EventLoop
 import HTTP
 import Worker
 
-/// Decides who may connect, when each hello is processed, and who must retry later. Loop-confined.
+/// Decides who may connect, when each hello is processed, and who must retry later.
 final class Admission {
   /// Whether devices are admitted.
   private enum Phase {

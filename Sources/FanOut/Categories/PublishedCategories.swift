@@ -3,7 +3,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// The published categories of applications, from the records of `notifications.categories`. Loop-confined.
+/// The published categories of applications, from the records of `notifications.categories`.
 final class PublishedCategories: FollowedTable {
   /// Maximum number of applications with published categories.
   static let maximum = 4_096

@@ -5,7 +5,7 @@ import Notifications
 import Store
 import Worker
 
-/// Produces the events of a lane, and its records for other topics. Loop-confined.
+/// Produces the events of a lane, and its records for other topics.
 final class EventProducer {
   /// The lane's topics.
   private struct TopicHandles {

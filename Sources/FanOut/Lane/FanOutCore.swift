@@ -7,7 +7,7 @@ import Store
 import Web
 import Worker
 
-/// Builds the parts of a fan-out lane, wires them, and passes on their calls. Loop-confined.
+/// Builds the parts of a fan-out lane, wires them, and passes on their calls.
 final class FanOutCore {
   private let loop: EventLoop
   private let settings: FanOutSettings

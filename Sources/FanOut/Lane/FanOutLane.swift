@@ -5,7 +5,7 @@ public import Worker
 
 /// One lane of the fan-out stage. A loop with its own listener, sessions, consumer, producer and connection to Redis.
 ///
-/// The actor is the asynchronous interface. Loop-confined classes do the work.
+/// The actor is the asynchronous interface. Classes of its loop do the work.
 public actor FanOutLane: LoopActor, WorkerLane {
   private nonisolated let place: LanePlace
   private let settings: FanOutSettings

@@ -2,7 +2,7 @@ import EventLoop
 import Notifications
 import Store
 
-/// The lane's claim of a partition of `deliveries`, and the heartbeat that keeps it. Loop-confined.
+/// The lane's claim of a partition of `deliveries`, and the heartbeat that keeps it.
 final class LaneMembership {
   private let lanes: Lanes
   private let name: Name

@@ -3,7 +3,7 @@ import Kafka
 import Store
 import Worker
 
-/// Whether Redis can be used, and has its buckets and all registrations of Kafka. Loop-confined.
+/// Whether Redis can be used, and has its buckets and all registrations of Kafka.
 ///
 /// A Redis without buckets is new if no device was ever registered. Otherwise it has lost all its data and needs `carillon rebuild`. A
 /// Redis that was away may have lost its last writes, which the transform workers restore.

@@ -45,7 +45,7 @@ public enum MediaServer {
   }
 }
 
-/// Answers requests for media. Loop-confined; it blocks.
+/// Answers requests for media. It blocks.
 private final class MediaResponses {
   private let folder: MediaFolder
   private let links: MediaLinks

@@ -3,7 +3,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// The quiet hours of all people, from the records of `notifications.people`. Loop-confined.
+/// The quiet hours of all people, from the records of `notifications.people`.
 ///
 /// Each lane knows all people who have set quiet hours, with some 40 bytes for each. So a session finds those of its person at once.
 final class People: FollowedTable {

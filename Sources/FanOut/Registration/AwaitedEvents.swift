@@ -1,7 +1,7 @@
 import EventLoop
 import Worker
 
-/// Events that a task waits for together, until Kafka has them or has them not. Loop-confined.
+/// Events that a task waits for together, until Kafka has them or has them not.
 final class AwaitedEvents {
   private struct Group {
     var pending: Int

@@ -5,7 +5,7 @@ import Notifications
 import Store
 import Worker
 
-/// The calls of a session to Redis and Kafka for its device. Each function is the work of one task, from top to bottom. Loop-confined.
+/// The calls of a session to Redis and Kafka for its device. Each function is the work of one task, from top to bottom.
 final class DeviceRegistration {
   private let settings: FanOutSettings
   private let logger: Logger

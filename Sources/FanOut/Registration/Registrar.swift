@@ -2,7 +2,7 @@ import JSON
 import Notifications
 import Store
 
-/// Publishes a device's registration to Kafka, then applies it to Redis, and ends mailbox entries of a former owner. Loop-confined.
+/// Publishes a device's registration to Kafka, then applies it to Redis, and ends mailbox entries of a former owner.
 final class Registrar {
   private let events: EventProducer
   private let registrations: Registrations

@@ -3,7 +3,7 @@ import Notifications
 import Store
 import Worker
 
-/// Checks responses by their receipts, produces their events, and accepts them when Kafka has these. Loop-confined.
+/// Checks responses by their receipts, produces their events, and accepts them when Kafka has these.
 ///
 /// Opening a notification may remove it from the person's other devices: then the removal is in Kafka, too, before the response is accepted.
 final class Responses {

@@ -6,7 +6,7 @@ import Notifications
 import Store
 import Worker
 
-/// An open session: its window, its sends, its acknowledgements. Loop-confined.
+/// An open session: its window, its sends, its acknowledgements.
 ///
 /// Each idle device has one, so it is small: 256 bytes, a size of the allocator.
 final class OpenSession {

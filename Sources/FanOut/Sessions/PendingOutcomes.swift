@@ -27,7 +27,7 @@ struct DeliveryOutcome {
   let reason: Reason?
 }
 
-/// Emits the outcomes of deliveries, and deletes each entry from its mailbox when Kafka has the event. Loop-confined.
+/// Emits the outcomes of deliveries, and deletes each entry from its mailbox when Kafka has the event.
 ///
 /// All of it may be lost at any moment: the entry is still in the mailbox then. A later session sends it again, and its device drops it.
 /// The same session does not: it remembers what Redis could not delete.

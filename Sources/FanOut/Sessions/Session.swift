@@ -5,7 +5,7 @@ import Notifications
 import Store
 import Worker
 
-/// One connection of a device, from the upgrade to the end: loop-confined.
+/// One connection of a device, from the upgrade to the end.
 ///
 /// Its phases are types: a connection that has not said hello has no session's state.
 final class Session: WebSocketHandler {

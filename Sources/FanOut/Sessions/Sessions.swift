@@ -7,7 +7,7 @@ import Notifications
 import Store
 import Worker
 
-/// All connections of a lane by their generation, their shared parts, and the times at which each resyncs. Loop-confined.
+/// All connections of a lane by their generation, their shared parts, and the times at which each resyncs.
 final class Sessions {
   let settings: FanOutSettings
   let logger: Logger

@@ -2,7 +2,7 @@ import CCurl
 import Cryptography
 import Glibc
 
-/// One easy handle of libcurl, which serves one request after the other. Loop-confined.
+/// One easy handle of libcurl, which serves one request after the other.
 final class CurlEasy {
   private static let prepared: Void = {
     OpenSSL.prepare()

@@ -4,7 +4,7 @@ import EventLoop
 /// libcurl's multi interface on a loop. libcurl names sockets and a time to wait for, and the loop reports them.
 ///
 /// libcurl allows no calls of itself inside its callbacks, where body handlers run. Requested actions run after it has returned. libcurl
-/// looks up names in threads of its own (`AsynchDNS`), and runs nothing else outside the loop. Loop-confined.
+/// looks up names in threads of its own (`AsynchDNS`), and runs nothing else outside the loop.
 final class CurlMulti {
   private let loop: EventLoop
   private let handle: UnsafeMutableRawPointer

@@ -1,7 +1,7 @@
 import CCurl
 import Glibc
 
-/// One request to one URL, and its response so far: the owner of an easy handle's callbacks. Loop-confined.
+/// One request to one URL, and its response so far: the owner of an easy handle's callbacks.
 final class CurlTransfer {
   /// Bytes of a redirect's body that are read so that the connection can be kept.
   private static let redirectBytes = 65_536

@@ -1,6 +1,6 @@
 public import EventLoop
 
-/// An HTTP client for untrusted hosts (HTTP/1.1 and, over TLS, HTTP/2), on libcurl and one loop. Loop-confined.
+/// An HTTP client for untrusted hosts (HTTP/1.1 and, over TLS, HTTP/2), on libcurl and one loop.
 ///
 /// It connects only to allowed hosts and addresses, and limits the size and time of responses. It never uses a proxy, a cookie or a
 /// password file, and keeps connections to use them again. A request on a kept connection that has died is sent once more on a new one, so

@@ -1,6 +1,6 @@
 import EventLoop
 
-/// A running request. Loop-confined.
+/// A running request.
 ///
 /// A caller holds it to stop the request; the client does not need that.
 public final class HTTPClientCall {

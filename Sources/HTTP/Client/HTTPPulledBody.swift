@@ -1,4 +1,4 @@
-/// A response's body that its reader pulls, piece by piece. Loop-confined.
+/// A response's body that its reader pulls, piece by piece.
 ///
 /// While the reader is slow the server has to wait, so the body is never in memory as a whole.
 public final class HTTPPulledBody {

@@ -36,7 +36,7 @@ struct Publisher: Sendable {
   }
 }
 
-/// Checks the tokens of HTTP requests. Loop-confined.
+/// Checks the tokens of HTTP requests.
 struct Publishers {
   /// Nil if any program may publish.
   private let keys: InForce<[SignatureKey]>?

@@ -5,7 +5,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// Takes HTTP requests, produces their records, and answers when Kafka has them. Loop-confined.
+/// Takes HTTP requests, produces their records, and answers when Kafka has them.
 ///
 /// | path | answer |
 /// |---|---|

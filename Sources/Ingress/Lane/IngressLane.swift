@@ -5,7 +5,7 @@ public import Worker
 
 /// One lane of the ingress: a loop with its own HTTP listener and producer.
 ///
-/// The actor is the asynchronous interface. A loop-confined class does the work.
+/// The actor is the asynchronous interface. A class of its loop does the work.
 public actor IngressLane: LoopActor, WorkerLane {
   private nonisolated let place: LanePlace
   private let settings: IngressSettings

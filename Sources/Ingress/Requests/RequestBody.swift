@@ -25,7 +25,7 @@ enum BodyForm {
   }
 }
 
-/// Reads requests out of bodies, and checks them by every rule. Loop-confined; one per lane.
+/// Reads requests out of bodies, and checks them by every rule. One per lane.
 struct RequestReader {
   /// A request that keeps every rule, and may be published.
   typealias Admitted = (request: RequestToSend, facts: RequestToSend.Facts)

@@ -11,7 +11,7 @@ struct Exchange {
   let arrived: UInt64
 }
 
-/// A POST whose requests are on their way to Kafka. Loop-confined.
+/// A POST whose requests are on their way to Kafka.
 final class Submission {
   /// One request of the body. Its answer is nil while Kafka has not acknowledged it.
   private typealias Item = (line: Int, id: String, facts: RequestToSend.Facts?, answer: RequestAnswer?)

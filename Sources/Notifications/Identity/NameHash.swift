@@ -26,7 +26,7 @@ public enum NameHash {
   public static func user(_ user: Name) -> UInt64 { user.withBytes { self.user($0) } }
 }
 
-/// Name hashes of the names that a lane has met last. Requests mostly name few applications again and again. Loop-confined.
+/// Name hashes of the names that a lane has met last. Requests mostly name few applications again and again.
 public final class RecentNameHashes {
   private var known: [(name: [UInt8], hash: UInt64)] = Array(repeating: ([], NameHash.hash("")), count: 64)
 

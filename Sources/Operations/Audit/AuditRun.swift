@@ -4,7 +4,7 @@ import Notifications
 import Store
 import Worker
 
-/// One audit: reads the topics, stores the facts, and checks them. Loop-confined.
+/// One audit: reads the topics, stores the facts, and checks them.
 final class AuditRun {
   private(set) var findings: AuditFindings
   private(set) var spilled = 0

@@ -12,7 +12,7 @@ package struct LetterClaimLost: Error, Sendable, CustomStringConvertible {
   package var description: String { "\(by) has claimed the dead letters, because this run was silent for too long" }
 }
 
-/// Claims the dead letters for one run at a time. Loop-confined.
+/// Claims the dead letters for one run at a time.
 ///
 /// Without it two runs would both write the pending letters. Claims lie in Kafka beside the letters' states. A killed run is silent, and
 /// the next run claims the letters after `silence` of its own clock. A run that only stood still may write one round beside its successor.

@@ -2,7 +2,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// Reads the dead letters of one moment. It reads first the states, then each letter with its standing. Loop-confined.
+/// Reads the dead letters of one moment. It reads first the states, then each letter with its standing.
 final class LetterReading {
   /// Called with each state of a letter, after that letter.
   var onState: ((LetterState) -> Void)?

@@ -3,7 +3,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// Selects letters, writes them to the requests again, and notes their states. Loop-confined.
+/// Selects letters, writes them to the requests again, and notes their states.
 ///
 /// A letter's state is written when Kafka has its request. If the process is killed in between, the letter is redriven once more with the
 /// same origin, and the cluster judges it as a repeat.

@@ -148,7 +148,7 @@ package actor DeviceDirectory: LoopActor {
     }
   }
 
-  /// One listing. Loop-confined.
+  /// One listing.
   private final class Reading {
     var end = DeviceListingEnd()
     private let devices: RegisteredDevices

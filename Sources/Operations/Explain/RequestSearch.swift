@@ -3,7 +3,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// One search for requests in the topics. Loop-confined.
+/// One search for requests in the topics.
 final class RequestSearch {
   /// The timelines, by the requests' ids.
   var timelines: [NotificationID: Timeline] = [:]

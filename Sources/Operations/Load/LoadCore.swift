@@ -3,7 +3,7 @@ import Glibc
 import Kafka
 import Notifications
 
-/// The loop-confined half of a run: hands what happens to the ledger and to the measures.
+/// The half of a run that its loop has: hands what happens to the ledger and to the measures.
 final class LoadCore {
   let loop: EventLoop
   private(set) var fleet: LoadFleet?

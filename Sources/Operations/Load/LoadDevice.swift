@@ -2,7 +2,7 @@ import HTTP
 import JSON
 import Notifications
 
-/// One device of a load run: a connection, and the acknowledgements that are due. Loop-confined; its fleet owns it.
+/// One device of a load run: a connection, and the acknowledgements that are due. Its fleet owns it.
 ///
 /// It keeps no notifications. What it has received is in the run's ledger.
 final class LoadDevice: WebSocketHandler {

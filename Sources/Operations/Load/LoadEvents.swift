@@ -4,7 +4,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// Follows the topic `events` from now on, for the requests of one run. Loop-confined.
+/// Follows the topic `events` from now on, for the requests of one run.
 final class LoadEvents: ConsumerHandler {
   private let loop: EventLoop
   private let names: LoadNames

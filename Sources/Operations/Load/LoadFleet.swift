@@ -3,7 +3,7 @@ import HTTP
 import JSON
 import Notifications
 
-/// The devices of a load run: connects them at a rate, keeps them connected, and acknowledges what they get. Loop-confined.
+/// The devices of a load run: connects them at a rate, keeps them connected, and acknowledges what they get.
 final class LoadFleet {
   /// Numbers for the report.
   struct Counts: Sendable, Hashable {

@@ -4,7 +4,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// Publishes the requests of a plan when they are due. Loop-confined.
+/// Publishes the requests of a plan when they are due.
 final class LoadPublisher: ProducerHandler {
   private let loop: EventLoop
   private let plan: LoadPlan

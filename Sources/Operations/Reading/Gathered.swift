@@ -1,4 +1,4 @@
-/// The value that the callbacks of one reading change. Loop-confined.
+/// The value that the callbacks of one reading change.
 final class Gathered<Value> {
   var value: Value
 

@@ -26,7 +26,7 @@ package struct PartitionLag: Sendable, Hashable {
   package func behind(at now: Int64) -> Int64 { oldest.map { max(0, now - Timestamp.bounded($0)) } ?? 0 }
 }
 
-/// Reads how far a group is behind. Loop-confined; only `close` ends it.
+/// Reads how far a group is behind. Only `close` ends it.
 final class GroupLag {
   private let admin: Admin
   private let offsets: GroupOffsets

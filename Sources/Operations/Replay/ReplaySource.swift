@@ -3,7 +3,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// Selects records of a range, and writes them again. Loop-confined.
+/// Selects records of a range, and writes them again.
 final class ReplaySource {
   private(set) var plan: ReplayPlan
   private let run: RepublishingRun

@@ -11,7 +11,7 @@ package struct TooManyWaiting: Error, CustomStringConvertible, Sendable {
   }
 }
 
-/// Finds the unfinished requests of a range. Loop-confined.
+/// Finds the unfinished requests of a range.
 ///
 /// One of their devices has neither an outcome nor an entry in its mailbox.
 ///

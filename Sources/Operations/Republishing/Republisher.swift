@@ -4,7 +4,7 @@ import JSON
 import Kafka
 import Notifications
 
-/// Writes records into a topic again, requests with their origin. Loop-confined.
+/// Writes records into a topic again, requests with their origin.
 ///
 /// Unless their order does not matter, records of one partition keep their order in the target partition without a gap. If Kafka refuses one, the producer fails for good
 /// instead of writing the next. Only one produce request waits for an answer, since a broker that does not know the producer yet would

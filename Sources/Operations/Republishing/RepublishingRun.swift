@@ -34,7 +34,7 @@ package final class RunStop: Sendable {
   package var isSet: Bool { isStopped.withLock { $0 } }
 }
 
-/// A run that publishes requests again: its writer, its pace and its end. Loop-confined.
+/// A run that publishes requests again: its writer, its pace and its end.
 ///
 /// A source reads records in this pace, and writes those that it selects: a range of the requests, or dead letters.
 final class RepublishingRun: ReadingPace {

@@ -1,7 +1,7 @@
 public import Notifications
 import Redis
 
-/// The Kafka cluster, topics and shared settings that a Redis belongs to. Loop-confined.
+/// The Kafka cluster, topics and shared settings that a Redis belongs to.
 ///
 /// Markers are offsets, and requests are known by partition and offset. With another Kafka cluster or other topics, markers would claim
 /// that unprocessed records are applied.

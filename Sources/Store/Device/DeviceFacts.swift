@@ -1,7 +1,7 @@
 public import Notifications
 import Redis
 
-/// The time zones, locales and people of devices, from their registrations. Loop-confined.
+/// The time zones, locales and people of devices, from their registrations.
 public final class DeviceFacts {
   /// The facts from a device's registration.
   public struct Device: Sendable {

@@ -1,6 +1,6 @@
 import Redis
 
-/// The presences of devices, as sessions take, refresh and leave them. Loop-confined.
+/// The presences of devices, as sessions take, refresh and leave them.
 ///
 /// The keys of its scripts are the device's hash, its mailbox and the markers of their bucket. If Redis has lost the bucket, `enterScript`
 /// and `refreshScript` answer `{-2}` and change nothing.

@@ -1,7 +1,7 @@
 public import Notifications
 import Redis
 
-/// A person's devices for each application: a sorted set of tokens, read in pages. Loop-confined.
+/// A person's devices for each application: a sorted set of tokens, read in pages.
 public final class Recipients {
   /// Devices of a page.
   static let pageSize = 128

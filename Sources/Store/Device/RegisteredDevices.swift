@@ -1,7 +1,7 @@
 public import Notifications
 import Redis
 
-/// Reads single devices and a person's devices for operators. It changes nothing. Loop-confined.
+/// Reads single devices and a person's devices for operators. It changes nothing.
 public final class RegisteredDevices {
   private let shards: Shards
   private let population: Population

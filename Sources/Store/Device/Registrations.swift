@@ -1,7 +1,7 @@
 public import Notifications
 import Redis
 
-/// Applies registrations that Kafka has to Redis. Loop-confined.
+/// Applies registrations that Kafka has to Redis.
 ///
 /// The lane that published a registration applies it first. The transform worker that reads `devices` applies it again, and usually changes
 /// nothing. It repairs the case that the lane was killed between Kafka and Redis, or that Redis lost the write.

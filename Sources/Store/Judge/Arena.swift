@@ -1,6 +1,6 @@
 public import Notifications
 
-/// Bytes of requests that are written once and stay in place. Loop-confined.
+/// Bytes of requests that are written once and stay in place.
 ///
 /// The last user of the arena releases it.
 public final class Arena {

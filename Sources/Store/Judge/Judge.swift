@@ -10,7 +10,7 @@ public protocol JudgeHandler: AnyObject {
   func notJudged(_ requests: [JudgeRequest], _ error: StoreError)
 }
 
-/// Collects the requests of a turn and sends many in a call of the judge script. Loop-confined.
+/// Collects the requests of a turn and sends many in a call of the judge script.
 ///
 /// Requests for one device keep the order of their records: they share a bucket, hence a server, and a server executes calls in order.
 public final class Judge {

@@ -1,6 +1,6 @@
 import Redis
 
-/// Counts for finding a record that crashes its worker. Loop-confined.
+/// Counts for finding a record that crashes its worker.
 ///
 /// They lie in Redis because the crashed worker cannot remember them. Fields of the hash, each beginning with the field of a partition's
 /// markers:

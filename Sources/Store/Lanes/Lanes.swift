@@ -1,7 +1,7 @@
 public import Notifications
 import Redis
 
-/// The fan-out lanes and the partitions of `deliveries` that they have claimed. Loop-confined.
+/// The fan-out lanes and the partitions of `deliveries` that they have claimed.
 ///
 /// A sorted set of lanes and the times of their last heartbeats, by Redis' clock.
 public final class Lanes {

@@ -1,7 +1,7 @@
 public import Notifications
 import Redis
 
-/// The mailboxes of devices: a hash for each, from revision to delivery entry. Loop-confined.
+/// The mailboxes of devices: a hash for each, from revision to delivery entry.
 public final class Mailboxes {
   private let shards: Shards
   private let calls = Calls()

@@ -1,7 +1,7 @@
 import Notifications
 import Redis
 
-/// Reads and writes the markers of all buckets, one call for each bucket. Loop-confined.
+/// Reads and writes the markers of all buckets, one call for each bucket.
 ///
 /// Each bucket has a random number, which its creator draws. A bucket that was lost and made again has another number, even with the same
 /// markers. A writer that does not know the new number changes nothing.

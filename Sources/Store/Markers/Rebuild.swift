@@ -1,6 +1,6 @@
 import Redis
 
-/// The lock and the bucket guards that keep workers away during a rebuild. Loop-confined.
+/// The lock and the bucket guards that keep workers away during a rebuild.
 public final class Rebuild {
   private let shards: Shards
   private let calls = Calls()

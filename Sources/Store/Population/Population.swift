@@ -1,7 +1,7 @@
 import Notifications
 import Redis
 
-/// Counts the devices and notifications that Redis has. It changes nothing. Loop-confined.
+/// Counts the devices and notifications that Redis has. It changes nothing.
 public final class Population {
   private let shards: Shards
 

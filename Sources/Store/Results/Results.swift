@@ -2,7 +2,7 @@ public import EventLoop
 import Notifications
 import Redis
 
-/// Results of service extensions, kept for a minute. Loop-confined.
+/// Results of service extensions, kept for a minute.
 ///
 /// A lane that reads a request again shows the same result without another call. Redis may forget a result: then the extensions are called
 /// again.

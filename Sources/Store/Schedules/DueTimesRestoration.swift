@@ -13,7 +13,7 @@ extension Schedules {
   }
 }
 
-/// One restoration: pages of keys, then the schedules of each key. Loop-confined.
+/// One restoration: pages of keys, then the schedules of each key.
 private final class DueTimesRestoration {
   private let schedules: Schedules
   private let (bucket, partition): (Int, UInt32)

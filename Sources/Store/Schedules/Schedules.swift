@@ -1,7 +1,7 @@
 public import Notifications
 import Redis
 
-/// The schedules in Redis: their states and their due times. Loop-confined.
+/// The schedules in Redis: their states and their due times.
 ///
 /// A caller reads the state of a schedule, decides, and replaces that state. If another state stands by then, Redis writes nothing and the
 /// caller decides again.

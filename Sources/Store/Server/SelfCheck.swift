@@ -2,7 +2,7 @@ import Cryptography
 import Notifications
 import Redis
 
-/// Checks whether a server executes each command and each script that workers need. Loop-confined.
+/// Checks whether a server executes each command and each script that workers need.
 ///
 /// It runs one check at a time, on keys of its own, and removes them at the end. Their hash tag belongs to no bucket. All checks of a
 /// connection use the same keys, so a server that refuses to remove them does not collect more.

@@ -1,6 +1,6 @@
 import Redis
 
-/// The heartbeats of a group's static members, by Redis' clock. Loop-confined.
+/// The heartbeats of a group's static members, by Redis' clock.
 ///
 /// A worker beats for all its members at once. The worker that claims a silent member first removes it.
 public final class GroupHeartbeats {

@@ -1,7 +1,7 @@
 public import Notifications
 import Redis
 
-/// The workers' reports, each with its last heartbeat by Redis' clock. Loop-confined.
+/// The workers' reports, each with its last heartbeat by Redis' clock.
 ///
 /// A worker that stops in order removes its report. The report of a killed worker stays until it is forgotten, so operators see that it is
 /// silent.

@@ -22,7 +22,7 @@ protocol CheckpointsOwner: AnyObject {
   func markersRaised(_ partitions: Int)
 }
 
-/// Reads, compares and writes the markers of the lane's partitions, as the table decides. Loop-confined.
+/// Reads, compares and writes the markers of the lane's partitions, as the table decides.
 ///
 /// Redis may lose its latest writes: in a crash, or in a failover to a copy that was behind. A marker is written after the records below
 /// it, so it is lost before them. Records that were applied since the last marker may be lost even if the marker is not. So after each sign
@@ -59,7 +59,7 @@ final class Checkpoints {
   /// Redis has refused writes. It is verified only when it takes the markers of owned or offered partitions.
   func probe() { isProbing = true }
 
-  /// Compares a partition's first record with its marker by the marker at which reading began.
+  /// Compares a partition's first record with the marker at which reading began.
   func compareFirstRecord(of partition: TopicPartition, _ index: Int, offset: Int64, timestamp: Int64) -> CheckpointTable.FirstRecord {
     table.compareFirstRecord(of: partition, index, offset: offset, timestamp: timestamp)
   }

@@ -3,7 +3,7 @@ import Kafka
 import Store
 import Worker
 
-/// Compares the markers until Redis is verified or the lane has to wait, one comparison at a time. Loop-confined.
+/// Compares the markers until Redis is verified or the lane has to wait, one comparison at a time.
 final class MarkerComparison {
   private let lane: LaneContext
   private let checkpoints: Checkpoints

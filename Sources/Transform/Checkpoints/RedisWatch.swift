@@ -2,7 +2,7 @@ import EventLoop
 import Store
 import Worker
 
-/// Reports whether Redis answers, takes writes and keeps them: to the lane's phase, the health and the log. Loop-confined.
+/// Reports whether Redis answers, takes writes and keeps them: to the lane's phase, the health and the log.
 final class RedisWatch {
   private let lane: LaneContext
   private let inspection: RedisInspection

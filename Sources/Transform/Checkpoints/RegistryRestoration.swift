@@ -4,7 +4,7 @@ import Notifications
 import Store
 import Worker
 
-/// Waits until Redis has all registrations that Kafka has now, from any lane. Until then no person's devices are looked up. Loop-confined.
+/// Waits until Redis has all registrations that Kafka has now, from any lane. Until then no person's devices are looked up.
 final class RegistryRestoration {
   private let lane: LaneContext
   private let markers: Markers

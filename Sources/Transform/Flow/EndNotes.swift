@@ -1,7 +1,7 @@
 import EventLoop
 import Kafka
 
-/// Notes what the ends of records make possible, until the lane drains the notes at the end of the loop's turn. Loop-confined.
+/// Notes what the ends of records make possible, until the lane drains the notes at the end of the loop's turn.
 ///
 /// A record may end while another one starts, or while a batch is read. So an end starts nothing: it is noted, and the lane continues when
 /// its turn ends. A note that comes later than that is drained in the next turn, which follows at once.

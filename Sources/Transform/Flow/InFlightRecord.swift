@@ -35,7 +35,7 @@ final class RetainedBatch {
   static let entryBytes = 256
 }
 
-/// How many bytes the in-flight records retain. Loop-confined.
+/// How many bytes the in-flight records retain.
 final class MemoryBudget {
   fileprivate(set) var bytes = 0
 }

@@ -19,7 +19,7 @@ protocol PipelineOwner: AnyObject {
   func setAside(_ ticket: RecordTicket)
 }
 
-/// The way of the records in flight: makes the stages, begins and ends the records, and hands each from stage to stage. Loop-confined.
+/// The way of the records in flight: makes the stages, begins and ends the records, and hands each from stage to stage.
 ///
 /// A record's way: `take`, which gives it a slot; `start`, where dead letters, registrations and what is beyond a limit leave it; `pass`, through
 /// the stages; `address`, to its schedule or its recipients; the judge; `drainNotes` and `finish`, which hand its ticket to the journal. Two

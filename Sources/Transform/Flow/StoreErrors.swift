@@ -1,7 +1,7 @@
 import Store
 import Worker
 
-/// Tells what an error of the store means for the record that has asked, and for the lane. Loop-confined.
+/// Tells what an error of the store means for the record that has asked, and for the lane.
 final class StoreErrors {
   private let inFlight: InFlight
   private let metrics: TransformMetrics

@@ -3,7 +3,7 @@ import Notifications
 import Store
 import Worker
 
-/// Begins records in groups while workers crash at them, so that the record that does it is found. Loop-confined.
+/// Begins records in groups while workers crash at them, so that the record that does it is found.
 ///
 /// `CrashLoopDetector` counts in Redis and has the permit of the process, `RecordGroups` decides. This connects both with the lane.
 final class CrashGroups {

@@ -13,7 +13,7 @@ protocol CrashLoopDetectorOwner: AnyObject {
   var waker: @Sendable () -> Void { get }
 }
 
-/// Finds the record that crashes its worker, by counts in Redis that earlier workers left. Loop-confined.
+/// Finds the record that crashes its worker, by counts in Redis that earlier workers left.
 ///
 /// A partition is suspected if it was begun several times at the same offset, was never left in order, and was never idle. Its records are
 /// then processed in small groups, and Redis notes each group before. If a process crashes with a group, the next process makes smaller

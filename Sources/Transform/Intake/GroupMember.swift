@@ -3,7 +3,7 @@ import Kafka
 import Store
 import Worker
 
-/// The lane as a member of its group: its consumer, its commits, leaving and joining again. Loop-confined.
+/// The lane as a member of its group: its consumer, its commits, leaving and joining again.
 final class GroupMember {
   private let lane: LaneContext
   private var plan: GroupPlan

@@ -2,7 +2,7 @@ import EventLoop
 import Kafka
 import Worker
 
-/// Detects partitions of requests without an owner, while the lane has no partition. Loop-confined.
+/// Detects partitions of requests without an owner, while the lane has no partition.
 ///
 /// A group can assign nothing to anybody, and stay so. The member that assigns the partitions asks a broker that does not know a topic yet
 /// which is being made again. When the broker knows it, librdkafka finds the topic as it was before it joined, and does not join again.

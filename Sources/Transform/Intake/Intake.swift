@@ -4,7 +4,7 @@ import Notifications
 import Store
 import Worker
 
-/// Begins the records of the consumer's batches. They wait here for a slot, for the registry, or for a crash loop to be found. Loop-confined.
+/// Begins the records of the consumer's batches. They wait here for a slot, for the registry, or for a crash loop to be found.
 ///
 /// `advance` alone begins records. Each event notes what it changes, and then calls it; the end of a record is no such event (`EndNotes`).
 final class Intake {

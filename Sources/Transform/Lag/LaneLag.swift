@@ -2,7 +2,7 @@ import EventLoop
 import Kafka
 import Worker
 
-/// Shows once a second how far the lane is behind, mostly from facts that it has anyway. Loop-confined.
+/// Shows once a second how far the lane is behind, mostly from facts that it has anyway.
 ///
 /// It asks the brokers where a log begins and ends when the partition has just begun, and while it is behind: without fetches a lane gets
 /// no new ends.

@@ -2,7 +2,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// Counts the requests that the lane begins by the rate limits of their applications. Loop-confined.
+/// Counts the requests that the lane begins by the rate limits of their applications.
 ///
 /// A request is counted when it begins: once in each assignment, in the order of the log. Retries do not count again. Before a partition's
 /// first record begins, `WindowRestoration` counts the records of its last window below the marker.

@@ -3,7 +3,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// Counts the records of the last window below a partition's marker, before the partition's first record begins. Loop-confined.
+/// Counts the records of the last window below a partition's marker, before the partition's first record begins.
 ///
 /// A former owner has judged these records, and how it counted is not known. A window is at most ten seconds long. So this reads from the
 /// first record on that is at most ten seconds older than the one below the marker. All records before it are older than each window

@@ -3,7 +3,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// Writes the verdicts on requests to `notifications.journal`, many to a record. Loop-confined.
+/// Writes the verdicts on requests to `notifications.journal`, many to a record.
 ///
 /// A record has the verdicts on requests of the partition of the same number. A request is finished when Kafka has every record that names
 /// it. A record that Kafka has not taken is sent again as it is: no request is judged again or dead-lettered for it.

@@ -46,7 +46,7 @@ struct OutcomePurpose {
   var slot: Slot { Slot(number: Int32(bitPattern: number)) }
 }
 
-/// Emits what became of requests: events, deliveries and dead letters. Loop-confined.
+/// Emits what became of requests: events, deliveries and dead letters.
 ///
 /// Each function returns how many produced records have reports to wait for. A delivery has none: when it is lost, the device finds the
 /// notification in its mailbox.

@@ -3,7 +3,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// Reports the offsets of batches that cannot be read: in a dead letter, in the journal and in the log. Loop-confined.
+/// Reports the offsets of batches that cannot be read: in a dead letter, in the journal and in the log.
 ///
 /// A stretch counts as one record in flight until its letter and its entry of the journal are durable. Its bytes are not kept.
 final class UnreadableStretches {

@@ -1,7 +1,7 @@
 import Notifications
 import Store
 
-/// Notifications that have ended according to events, until they are removed from the mailboxes. Loop-confined.
+/// Notifications that have ended according to events, until they are removed from the mailboxes.
 final class Endings {
   /// A notification that has ended at a device.
   private struct Ending {

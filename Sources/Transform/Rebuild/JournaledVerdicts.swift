@@ -1,7 +1,7 @@
 import Kafka
 import Notifications
 
-/// The journal's facts about the requests in flight of a rebuild, for its stages. Loop-confined.
+/// The journal's facts about the requests in flight of a rebuild, for its stages.
 final class JournaledVerdicts {
   private var tellings: [RecordTicket: JournalAhead.Telling] = [:]
   private var repeats = RepeatedIDs()

@@ -5,7 +5,7 @@ import Notifications
 import Store
 import Worker
 
-/// Rebuilds an empty Redis from Kafka. Loop-confined.
+/// Rebuilds an empty Redis from Kafka.
 ///
 /// It judges the requests that came to a mailbox according to the journal, and emits nothing. It removes entries from mailboxes that ended
 /// according to the events.

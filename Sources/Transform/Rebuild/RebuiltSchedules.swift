@@ -3,7 +3,7 @@ import Kafka
 import Notifications
 import Store
 
-/// Puts the newest state of each schedule into Redis, as `schedule` has it, in the zones that its devices have now. Loop-confined.
+/// Puts the newest state of each schedule into Redis, as `schedule` has it, in the zones that its devices have now.
 final class RebuiltSchedules {
   private let schedules: Schedules
   private let devices: DeviceFacts

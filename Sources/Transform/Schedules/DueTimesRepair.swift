@@ -3,7 +3,7 @@ import Notifications
 import Store
 import Worker
 
-/// Repairs due times to which another program has written, where that is safe. Loop-confined.
+/// Repairs due times to which another program has written, where that is safe.
 final class DueTimesRepair {
   private let loop: EventLoop
   private let schedules: Schedules

@@ -1,7 +1,7 @@
 import Notifications
 import Store
 
-/// Delays a firing until the earlier requests of its target have ended. Loop-confined.
+/// Delays a firing until the earlier requests of its target have ended.
 ///
 /// A firing is written later than a request that was published shortly before. So its revision is newer, although it shows what an older
 /// request scheduled. The newer request may replace or cancel that. It asks the schedule first, even when it is retried, and the firing

@@ -5,7 +5,7 @@ import Notifications
 import Store
 import Worker
 
-/// Produces the firings of due schedules, and begins the follow-ups of ended schedules. Loop-confined.
+/// Produces the firings of due schedules, and begins the follow-ups of ended schedules.
 ///
 /// It does so in the lane's partitions of `requests`.
 ///

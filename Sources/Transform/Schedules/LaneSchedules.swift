@@ -5,7 +5,7 @@ import Notifications
 import Store
 import Worker
 
-/// Builds the parts of a lane that handle schedules, and wires them. Loop-confined.
+/// Builds the parts of a lane that handle schedules, and wires them.
 final class LaneSchedules {
   /// Delays firings until earlier requests have ended.
   let firingWait: FiringWait

@@ -2,7 +2,7 @@ import Calendars
 import Notifications
 import Store
 
-/// Applies requests and firings to the schedules in Redis. Loop-confined.
+/// Applies requests and firings to the schedules in Redis.
 ///
 /// It reads the state of a schedule, asks the rules, and replaces the state that it read. If another worker wrote meanwhile, it decides
 /// again on the newer state.

@@ -2,7 +2,7 @@ import Notifications
 import Store
 import Worker
 
-/// Sets the condition `schedules` of a lane's readiness: why schedules do not fire. Loop-confined.
+/// Sets the condition `schedules` of a lane's readiness: why schedules do not fire.
 ///
 /// Another program may have written to the keys of the schedules in Redis. Such damage stops no other schedule.
 final class ScheduleCondition {

@@ -3,7 +3,7 @@ import Notifications
 import Store
 import Worker
 
-/// Follows up ended schedules: emits `evicted`, and removes forgotten schedules from Kafka and Redis. Loop-confined.
+/// Follows up ended schedules: emits `evicted`, and removes forgotten schedules from Kafka and Redis.
 ///
 /// Redis keeps a follow-up until Kafka has its records. So a worker may begin it twice, or drop it at any moment.
 ///

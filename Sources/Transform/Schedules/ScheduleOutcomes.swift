@@ -5,7 +5,6 @@ import Store
 import Worker
 
 /// Emits the outcomes of requests at their schedules, writes the schedules to Kafka, and evicts those of targets that have too many.
-/// Loop-confined.
 final class ScheduleOutcomes {
   /// A state of a schedule that was given to Kafka.
   private struct Written {

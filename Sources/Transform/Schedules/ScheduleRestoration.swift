@@ -3,7 +3,7 @@ import Kafka
 import Store
 import Worker
 
-/// Waits until Redis has all schedules, replacements and cancels. Until then nothing fires. Loop-confined.
+/// Waits until Redis has all schedules, replacements and cancels. Until then nothing fires.
 ///
 /// Several lanes apply `requests` to the schedules in Redis. After a possible loss, a canceled schedule may be pending again until its
 /// cancel is applied once more. So firings wait until the markers of all partitions reach the ends that `requests` had at that moment. A

@@ -3,7 +3,7 @@ import EventLoop
 import Notifications
 import Store
 
-/// Applies requests that schedule, fire, cancel or replace to the schedules. Loop-confined.
+/// Applies requests that schedule, fire, cancel or replace to the schedules.
 ///
 /// The jobs of one target and application run one after the other, so each request finds the result of the one before, and a cancel of all
 /// those of all. Firings that follow one another are one job: a schedule may be due in many zones at one moment. The number of running jobs

@@ -4,7 +4,7 @@ import Notifications
 import Store
 import Worker
 
-/// Writes the states of schedules to `schedule`, and firings to `requests`. Loop-confined.
+/// Writes the states of schedules to `schedule`, and firings to `requests`.
 final class ScheduleWriter {
   private let producers: LaneProducers
   private let schedule: ProducerTopic

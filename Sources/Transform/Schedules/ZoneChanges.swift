@@ -3,7 +3,7 @@ import Notifications
 import Store
 import Worker
 
-/// Requests the adaptation of pending schedules to the zone that a device registers. Loop-confined.
+/// Requests the adaptation of pending schedules to the zone that a device registers.
 ///
 /// It covers the schedules of the device and of its person. Only the lane that owns a schedule's partition changes it and knows when it is
 /// due. So this lane writes a firing of no occurrence into that partition, for each schedule that lacks the zone. The registration is

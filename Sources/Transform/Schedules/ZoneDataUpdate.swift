@@ -4,7 +4,7 @@ import Notifications
 import Store
 import Worker
 
-/// Moves schedules to the due times that this worker's version of the time zone database gives. Loop-confined.
+/// Moves schedules to the due times that this worker's version of the time zone database gives.
 ///
 /// A zone's clock may change by law, and the database is part of the program. So a new release may have another due time for 09:00. Redis
 /// knows, for each place, by which version its due times were computed. If this worker has another version, it reads the pending schedules

@@ -3,7 +3,7 @@ import Notifications
 import Store
 import Worker
 
-/// The applications as the stage sees them; `ApplicationsReader` documents the answers. Loop-confined.
+/// The applications as the stage sees them; `ApplicationsReader` documents the answers.
 protocol KnownApplications: AnyObject {
   var table: StoppedApplications { get }
   func confirm(_ body: @escaping (Bool) -> Void)
@@ -11,7 +11,7 @@ protocol KnownApplications: AnyObject {
 
 extension ApplicationsReader: KnownApplications {}
 
-/// Filters requests that were published while their application was stopped. They go to no device. Loop-confined.
+/// Filters requests that were published while their application was stopped. They go to no device.
 ///
 /// A removal takes something off a screen, and passes. A stop that the lane knows no end of may have ended before the request was published.
 /// Requests of such an application wait until the lane has read all that Kafka has of the applications. Others do not wait.

@@ -4,7 +4,7 @@ import JSON
 import Notifications
 import Store
 
-/// Has mutable notifications pass the slow service extensions of their application. Loop-confined.
+/// Has mutable notifications pass the slow service extensions of their application.
 ///
 /// Some are called once for a request. Others are called for each locale, or each device, of its recipients. Redis is asked first: earlier
 /// results are used again, and no extension is called for a notification that no device would show.

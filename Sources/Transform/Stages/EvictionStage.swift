@@ -3,7 +3,6 @@ import Store
 import Worker
 
 /// Deletes the oldest entries of full mailboxes, and those that a removal of all cancels, page by page, when Kafka has their events.
-/// Loop-confined.
 final class EvictionStage {
   private let errors: StoreErrors
   private let mailboxes: Mailboxes

@@ -3,7 +3,7 @@ import Notifications
 import Store
 import Worker
 
-/// Writes a request's content after its service extensions, and how each ended. Loop-confined.
+/// Writes a request's content after its service extensions, and how each ended.
 final class ExtendedEntryWriter {
   private let metrics: TransformMetrics
   private let logger: Logger

@@ -3,7 +3,7 @@ import JSON
 import Notifications
 import Store
 
-/// Has mutable notifications pass the fast service extensions of their application, once for each locale if that matters. Loop-confined.
+/// Has mutable notifications pass the fast service extensions of their application, once for each locale if that matters.
 final class ExtensionStage: Stage {
   private let extensions: LaneExtensions
   private let rules: ContentRules

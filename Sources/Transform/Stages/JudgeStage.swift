@@ -4,7 +4,7 @@ import Notifications
 import Store
 import Worker
 
-/// Has requests judged for devices, several in a call, and emits the outcomes of the verdicts. Loop-confined.
+/// Has requests judged for devices, several in a call, and emits the outcomes of the verdicts.
 final class JudgeStage: JudgeHandler {
   private let inFlight: InFlight
   private let errors: StoreErrors

@@ -1,7 +1,7 @@
 import Cryptography
 import Extensions
 
-/// The extensions that a lane works with: a notification passes one file's, never half of two. Loop-confined.
+/// The extensions that a lane works with: a notification passes one file's, never half of two.
 final class LaneExtensions {
   private let source: InForce<ExtensionsFile>
   private var file: InForce<ExtensionsFile>.Version

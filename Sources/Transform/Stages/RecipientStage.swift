@@ -3,7 +3,7 @@ import Notifications
 import Store
 import Worker
 
-/// Has a request judged for each device that it is for. A person's devices come page by page. Loop-confined.
+/// Has a request judged for each device that it is for. A person's devices come page by page.
 final class RecipientStage {
   private let inFlight: InFlight
   private let errors: StoreErrors

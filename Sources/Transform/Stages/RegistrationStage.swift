@@ -3,7 +3,7 @@ import Notifications
 import Store
 import Worker
 
-/// Applies the records of `devices`: registrations, most of which a fan-out lane has applied already. Loop-confined.
+/// Applies the records of `devices`: registrations, most of which a fan-out lane has applied already.
 final class RegistrationStage {
   private let inFlight: InFlight
   private let errors: StoreErrors

@@ -3,7 +3,7 @@ import Notifications
 import Store
 import Worker
 
-/// Ends requests that go to no device. Loop-confined.
+/// Ends requests that go to no device.
 ///
 /// A request that breaks a rule, and a record that cannot be processed, gets an event and a dead letter. A request of a stopped
 /// application, or beyond a rate limit, gets an event.

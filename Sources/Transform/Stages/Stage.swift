@@ -2,7 +2,7 @@ import Calendars
 import Notifications
 import Store
 
-/// A stage that a request passes before it is judged, and that may answer later. Loop-confined.
+/// A stage that a request passes before it is judged, and that may answer later.
 ///
 /// `Pipeline` lists the stages, and nothing else knows of them. Records of one target pass a stage side by side. They are judged in their
 /// order, and no other target waits for them (`TargetQueues`). A record that is started again passes its stages again, so a stage that answers

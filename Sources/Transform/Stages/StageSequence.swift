@@ -10,7 +10,7 @@ protocol StageSequenceOwner: AnyObject {
   func keep(_ slot: Slot, _ called: CalledExtensions)
 }
 
-/// Shows each request to the stages, one after the other. Loop-confined.
+/// Shows each request to the stages, one after the other.
 ///
 /// A stage may answer later. While a record is parked there, the later records of its target pass their stages, but are not judged before
 /// it. It delays no other target. A record that is started again takes its place before those that were begun after it. While no record is

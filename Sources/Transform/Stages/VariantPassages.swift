@@ -3,7 +3,7 @@ import Extensions
 import Notifications
 import Store
 
-/// One request's passage through extensions that are called for each locale or each device. Loop-confined.
+/// One request's passage through extensions that are called for each locale or each device.
 ///
 /// It finds the recipients and their variants, looks up remembered results, and calls the extensions for the other variants.
 final class VariantPassages {
@@ -17,7 +17,7 @@ final class VariantPassages {
     let turns: Turns
   }
 
-  /// The turns that the requests of a lane take. Loop-confined.
+  /// The turns that the requests of a lane take.
   final class Turns {
     /// How many requests find their devices at a time: each may ask Redis for very many.
     private static let maximumFinding = 32

@@ -10,7 +10,7 @@ public protocol ApplicationsReaderOwner: AnyObject {
   func applicationsFailed(_ error: KafkaError)
 }
 
-/// Reads the topic `applications` completely before the lane works, and then follows it. Loop-confined.
+/// Reads the topic `applications` completely before the lane works, and then follows it.
 ///
 /// Its records need one order, so it has one partition. Records in further partitions, which an operator may have added, are ignored.
 ///

@@ -1,6 +1,6 @@
 public import Kafka
 
-/// A compacted topic that a lane reads whole, before it takes work, and follows: each of its records tells all of its key. Loop-confined.
+/// A compacted topic that a lane reads whole, before it takes work, and follows: each of its records tells all of its key.
 public protocol FollowedTable: AnyObject {
   /// The topic, of which all partitions are read.
   var topic: String { get }

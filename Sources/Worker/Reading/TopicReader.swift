@@ -14,7 +14,7 @@ public struct ReadingProgress: Sendable, Hashable {
   public init(what: String, read: Int64, total: Int64) { (self.what, self.read, self.total) = (what, read, total) }
 }
 
-/// Reads stretches of topics to their ends, without a group and without commits. Loop-confined.
+/// Reads stretches of topics to their ends, without a group and without commits.
 ///
 /// It hands out records as they come, and only librdkafka's bounded queue waits. So memory does not grow with the topics. Records of one
 /// partition come in their order, partitions in any.
