@@ -67,8 +67,8 @@ extension ScheduleRules {
 
   /// Whether a schedule's due times do not fit the zone of a device.
   ///
-  /// They lack the zone, or they have other zones although the schedule is for this device alone.
-  public mutating func lacks(_ record: ScheduleRecord, zone: Name, isOnly: Bool) -> Bool {
+  /// They have no time for the zone, or times for others although the schedule is for this device alone.
+  public mutating func isMissing(_ zone: Name, in record: ScheduleRecord, isOnly: Bool) -> Bool {
     guard let pending = record.pending, let trigger = pending.timedTrigger, trigger.dependsOnDevices else { return false }
     let (zones, known) = (zonesOfDueTimes(trigger, [zone]), pending.dueTimes.map(\.zone))
     return isOnly ? known != zones : zones.contains { !known.contains($0) }

@@ -29,7 +29,7 @@ public struct ScheduleRules {
   public struct Request {
     /// What it asks of the schedule.
     public enum Kind {
-      /// Show the notification at a time. The rules compute the due times of `content` anew, for these zones.
+      /// Show the notification at a time. The rules compute the due times of `content` for these zones.
       case timed(content: ScheduleRecord.Pending, zones: [Name])
       /// Show nothing: the lifetime of a request with a time was over at its publication. It ends what is pending nevertheless.
       case expired

@@ -21,7 +21,7 @@ private final class Rules {
     rules.decide(firings, record, zones: zones)
   }
 
-  func lacks(_ record: ScheduleRecord, zone: Name, isOnly: Bool) -> Bool { rules.lacks(record, zone: zone, isOnly: isOnly) }
+  func isMissing(_ zone: Name, in record: ScheduleRecord, isOnly: Bool) -> Bool { rules.isMissing(zone, in: record, isOnly: isOnly) }
 
   func adapt(_ record: ScheduleRecord, toZones zones: [Name], at now: Int64) -> ScheduleRecord? {
     rules.adapt(record, toZones: zones, at: now)
@@ -520,13 +520,14 @@ private final class Rules {
   @Test func `a firing of no occurrence adapts a schedule to its zones, and reaches nobody`() throws {
     let rules = Rules()
     let scheduled = try Self.schedule(Self.daily, Self.reference(1, id: 1), zones: ["America/New_York"])
-    #expect(rules.lacks(scheduled, zone: "Europe/Rome", isOnly: false) && !rules.lacks(scheduled, zone: "America/New_York", isOnly: true))
+    #expect(
+      rules.isMissing("Europe/Rome", in: scheduled, isOnly: false) && !rules.isMissing("America/New_York", in: scheduled, isOnly: true))
     var firing = try Self.fire(scheduled, 2, at: Self.start)
     firing.dueTime = .init(zone: "Europe/Rome", due: 0, name: 0)
     let decision = rules.decide(firing, scheduled, zones: ["Europe/Rome"])
     let adapted = try #require(decision.record)
     #expect("\(decision.verdict)" == "ignored" && adapted.pending?.dueTimes.map(\.zone) == ["Europe/Rome"])
-    #expect(adapted.serial == scheduled.serial + 1 && !rules.lacks(adapted, zone: "Europe/Rome", isOnly: true))
+    #expect(adapted.serial == scheduled.serial + 1 && !rules.isMissing("Europe/Rome", in: adapted, isOnly: true))
     // Read again it changes nothing. Kafka may not have the state yet.
     let again = rules.decide(firing, adapted, zones: ["Europe/Rome"])
     #expect("\(again.verdict)" == "ignored" && again.record == nil && again.isAgain)
@@ -767,7 +768,7 @@ private final class Rules {
         let index = Int.random(in: 0..<travellers.devices.count, using: &random)
         let zone = zones.randomElement(using: &random) ?? "UTC"
         travellers.devices[index].zone = zone
-        if lane.record.pending != nil, lane.rules.lacks(lane.record, zone: zone, isOnly: false) {
+        if lane.record.pending != nil, lane.rules.isMissing(zone, in: lane.record, isOnly: false) {
           let isFired = try lane.apply(.init(zone: zone, due: 0, name: 0), at: clock, travellers.here, isRepeated: true)
           #expect(!isFired)
         }

@@ -90,14 +90,23 @@ import Worker
 
   private struct UnexpectedRequest: Error {}
 
-  @Test func `a device that is away is not waited for, a connected one is until it has answered`() async throws {
+  /// New topics, a tool, and the places at which it begins to follow.
+  private static func withTool(
+    _ body: @Sendable (KafkaFixture, RequestRules, ClusterTool, [TopicPartition: Int64]) async throws -> Void
+  ) async throws {
     try await KafkaFixture.with { kafka in
       let rules = RequestRules(topics: Topics(prefix: KafkaFixture.unique("followed") + "."))
-      let topics = rules.topics
-      try await Self.make(topics, on: kafka)
+      try await make(rules.topics, on: kafka)
       let loop = EventLoop(name: "watch-test")
       let tool = ClusterTool(on: loop, kafka.configuration, rules)
-      let positions = try await tool.placesToFollow()
+      try await body(kafka, rules, tool, try await tool.placesToFollow())
+      await loop.close()
+    }
+  }
+
+  @Test func `a device that is away is not waited for, a connected one is until it has answered`() async throws {
+    try await Self.withTool { kafka, rules, tool, positions in
+      let topics = rules.topics
       // Each of its own apns-id, at 0, 1 and 2.
       let ids = (1...3).map { "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c1\($0)" }
       try await kafka.publish(ids.map { Self.request($0) }, to: topics.requests)
@@ -118,19 +127,13 @@ import Worker
       await eventually("the second one is delivered") { settled.withLock { $0 } == ["0": true, "1": true] }
       isStopped.withLock { $0 = true }
       try await following.value
-      await loop.close()
       #expect(settled.withLock { $0 } == ["0": true, "1": true, "2": false])
     }
   }
 
   @Test func eachOfSeveralRequestsWithOneApnsIdHasItsOwnOutcome() async throws {
-    try await KafkaFixture.with { kafka in
-      let rules = RequestRules(topics: Topics(prefix: KafkaFixture.unique("followed") + "."))
+    try await Self.withTool { kafka, rules, tool, positions in
       let topics = rules.topics
-      try await Self.make(topics, on: kafka)
-      let loop = EventLoop(name: "watch-test")
-      let tool = ClusterTool(on: loop, kafka.configuration, rules)
-      let positions = try await tool.placesToFollow()
       try await kafka.publish(Array(repeating: TestRecord("first", partition: 0), count: 20), to: topics.requests)
       try await kafka.publish((10..<13).map { Self.request(topics, first: $0) }, to: topics.requests)
       // They lie at 20, 21 and 22.
@@ -159,7 +162,6 @@ import Worker
       // It looks once more, and nothing is told of the third.
       isStopped.withLock { $0 = true }
       try await following.value
-      await loop.close()
       let found = outcomes.withLock { $0 }
       #expect(found.count == 3, "each is told of once: \(found)")
       #expect(found[20]?.explanation.devices.first?.outcome == .rejected && found[20]?.isSettled == true)

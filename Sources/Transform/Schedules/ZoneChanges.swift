@@ -41,7 +41,7 @@ final class ZoneChanges {
         let zone = Name(registration.timeZone ?? "")
         var isComplete = true
         for schedule in found {
-          guard let record = schedule.state.record, rules.lacks(record, zone: zone, isOnly: isOnly) else { continue }
+          guard let record = schedule.state.record, rules.isMissing(zone, in: record, isOnly: isOnly) else { continue }
           isComplete = ask(slot, schedule.key, record, zone) && isComplete
         }
         if isComplete { inFlight.done(answer) } else { inFlight.failed(answer) }
