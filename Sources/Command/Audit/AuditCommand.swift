@@ -20,7 +20,7 @@ enum AuditCommand {
     "audit.limit", .integer(0...10_000), default: 20, "Maximum number of violations with a timeline; further ones are only counted.")
   private static let spill = Setting<String?>(
     "audit.spill", .folder,
-    "The folder for a range that does not fit into memory, about 500 bytes for a request to one device. Absent: $TMPDIR, else /tmp.")
+    "The folder for a range that does not fit into memory, about 630 bytes for a request to one device. Absent: $TMPDIR, else /tmp.")
 
   static let command = Command(
     "audit", "proves that no request was lost, shown twice, late or stale, or shows where",
