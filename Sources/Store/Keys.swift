@@ -4,14 +4,14 @@ import Redis
 
 /// Every key that Carillon keeps in Redis.
 ///
-/// These scripts write to a bucket only if Redis has its markers: those of `Judge`, `Registrations` and `Schedules`, `Recipients.pageScript`,
-/// `Presences.enterScript` and `Presences.refreshScript`.
+/// These scripts write to a bucket only if Redis has its markers: those of `Judge`, `Registrations` and `Schedules` but for `removeScript`,
+/// `Recipients.pageScript`, `Presences.enterScript` and `Presences.refreshScript`.
 /// The script of `Markers` also compares the number of the bucket. During a rebuild, the rebuilder's scripts look for `b{B}` instead.
 ///
 /// These write without that check, and do no harm in a lost bucket. `leaveScript` and `gapScript` change only what still belongs to the
 /// session.
 /// `evictScript` and the deletions change only entries that exist, and `Schedules.removeScript` removes only a due time, or a key of another
-/// type. A result expires soon in any case.
+/// type, and notes under an empty name that due times are missing. A result expires soon in any case.
 /// A person's set lies in another bucket than the device, so adding and removing a device cannot check. The judge knows whose device it is.
 ///
 /// | key | type | what | written by |

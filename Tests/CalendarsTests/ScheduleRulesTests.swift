@@ -3,7 +3,7 @@ import Notifications
 import TestSupport
 import Testing
 
-/// A rules that an expectation may ask.
+/// Rules that an expectation may ask.
 private final class Rules {
   private var rules = ScheduleRules()
 

@@ -243,7 +243,7 @@ import Testing
       let group = first.offset..<(records.last?.offset ?? first.offset) + 1
       lane.bisection.began(records.count, of: partition, to: group.upperBound)
       let remedy = lane.bisection.remedy(for: first.offset, of: partition)
-      await mark(partition, CrashLoopDetector.Group(first: first.offset, width: Int64(group.count)), lane.detector)
+      await note(partition, CrashLoopDetector.Group(first: first.offset, width: Int64(group.count)), lane.detector)
       lane.group = (first.partition, group)
       if let remedy {
         #expect(records.count == 1)
@@ -257,7 +257,7 @@ import Testing
       return fault == .record ? remedy != .deadLetter ? .record : nil : remedy == nil ? .record : nil
     }
 
-    private func mark(_ partition: MarkedPartition, _ group: CrashLoopDetector.Group, _ detector: CrashLoopDetector) async {
+    private func note(_ partition: MarkedPartition, _ group: CrashLoopDetector.Group, _ detector: CrashLoopDetector) async {
       await withCheckedContinuation { continuation in detector.note(partition, group) { continuation.resume() } }
     }
 

@@ -60,7 +60,7 @@ import Testing
     }
 
     /// The lane's turn comes, and it notes a group.
-    func mark(_ group: CrashLoopDetector.Group) async {
+    func note(_ group: CrashLoopDetector.Group) async {
       guard let detector = parts?.detector, detector.takePermit() else { return }
       await withCheckedContinuation { continuation in detector.note(partition, group) { continuation.resume() } }
     }
@@ -111,14 +111,14 @@ import Testing
       try await lane.start(redis.address)
       try await other.start(redis.address)
       _ = try await lane.begin()
-      await lane.mark(CrashLoopDetector.Group(first: 7, width: 1))
+      await lane.note(CrashLoopDetector.Group(first: 7, width: 1))
       for _ in 0..<2 { #expect(try await lane.remedy() == nil) }
       for _ in 0..<3 {
         #expect(
           try await other.remedy() == .withoutExtensions,
           "the process that worked on it has ended once, however often others begin")
       }
-      await other.mark(CrashLoopDetector.Group(first: 7, width: 1))
+      await other.note(CrashLoopDetector.Group(first: 7, width: 1))
       #expect(try await lane.remedy() == .deadLetter)
       for lane in [lane, other] {
         await lane.close()
@@ -150,7 +150,7 @@ import Testing
         let lane = Lane()
         try await lane.start(redis.address)
         try await probe.command("CONFIG", "SET", "maxmemory", "1")
-        async let noted: Void = lane.mark(CrashLoopDetector.Group(first: 7, width: 1))
+        async let noted: Void = lane.note(CrashLoopDetector.Group(first: 7, width: 1))
         await lane.isRefused()
         try await probe.command("CONFIG", "SET", "maxmemory", "0")
         await noted
@@ -170,11 +170,11 @@ import Testing
     try await withRedis { redis in
       let (lane, other, third) = (Lane(), Lane(), Lane())
       for lane in [lane, other, third] { try await lane.start(redis.address) }
-      await lane.mark(CrashLoopDetector.Group(first: 7, width: 1))
-      await other.mark(CrashLoopDetector.Group(first: 7, width: 1))
+      await lane.note(CrashLoopDetector.Group(first: 7, width: 1))
+      await other.note(CrashLoopDetector.Group(first: 7, width: 1))
       try await lane.returnPermit()
       #expect(try await third.remedy() == .withoutExtensions)
-      await third.mark(CrashLoopDetector.Group(first: 7, width: 1))
+      await third.note(CrashLoopDetector.Group(first: 7, width: 1))
       try await third.returnPermit()
       #expect(try await other.remedy() == .withoutExtensions, "it was finished")
       for lane in [lane, other, third] {

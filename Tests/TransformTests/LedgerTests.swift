@@ -161,17 +161,28 @@ import Testing
     #expect(next == slot && !ledger.isDeadLetter(next) && ledger.faults(next) == 0 && ledger.reason(next) != "two")
   }
 
-  @Test func `a check explains the errors that came before it began, and another one the later errors`() {
+  @Test func `a check explains the errors that came before it began, of records that are still in flight`() {
+    let ledger = Ledger<Int>(tries: 3)
+    let slots = (0..<4).map { ledger.begin($0) }
     var errors = UnexplainedErrors()
-    let slots = (0..<3).map { Slot(number: $0) }
-    for (order, slot) in slots.prefix(2).enumerated() { errors.note(slot, order: UInt64(order), "strange") }
+    func note(_ slot: Slot) { errors.note(slot, order: ledger.order(of: slot), "strange") }
+    func checkEnded() -> (explained: [Slot], isAnotherDue: Bool) {
+      let (explained, isAnotherDue) = errors.checkEnded { ledger.has($0, order: $1) }
+      return (explained.map(\.slot), isAnotherDue)
+    }
+    for slot in slots.prefix(2) { note(slot) }
     errors.checkBegins()
-    errors.note(slots[2], order: 2, "strange")
-    let (explained, isAnotherDue) = errors.checkEnded()
-    #expect(explained.mapValues(\.order) == [slots[0]: 0, slots[1]: 1] && isAnotherDue)
+    for slot in slots.suffix(2) { note(slot) }
+    for slot in [slots[1], slots[3]] { #expect(ledger.remove(slot) == Int(slot.number)) }
+    #expect(ledger.begin(4) == slots[3], "the slot's next record has no error")
+    let first = checkEnded()
+    #expect(first.explained == [slots[0]] && first.isAnotherDue)
     errors.checkBegins()
-    let (rest, isThirdDue) = errors.checkEnded()
-    #expect(rest.mapValues(\.order) == [slots[2]: 2] && !isThirdDue)
+    let second = checkEnded()
+    #expect(second.explained == [slots[2]] && !second.isAnotherDue)
+    note(slots[0])
+    #expect(ledger.remove(slots[0]) == 0)
+    #expect(!checkEnded().isAnotherDue, "nobody asks any more")
   }
 
   @Test func `a slot's next record is not taken for the one before`() {

@@ -16,9 +16,9 @@ extension Revision {
   /// Among published positions the rule is not an order: three of two partitions can be newer than each other in a circle. So it matters
   /// which of them came first. What is kept only grows, and kept revisions have one order: ``isKeptBefore(_:)``.
   ///
-  /// Redis applies the rule in Lua: `newness.lua` finds stale positions for every script. `known.lua`, a piece of `judge` and `results`, finds the revision to
-  /// keep, and only the judge keeps it. `NewnessTests` compares both with this function. Lua's numbers are exact up to 2^53, far above each
-  /// timestamp and offset.
+  /// Redis applies the rule in Lua: `newness.lua` finds stale positions for the scripts that compare. `known.lua`, a piece of `judge` and
+  /// `results`, finds the revision to keep, and only the judge keeps it. `NewnessTests` compares both with this function. Lua's numbers are
+  /// exact up to 2^53, far above each timestamp and offset.
   ///
   /// - Parameters:
   ///   - published: the revision of the request's position, or of its origin's.

@@ -2,8 +2,8 @@ import Notifications
 
 /// A statement of a record in a fixed form.
 ///
-/// It is the element of spill files and the input of `RequestAudit`, `DeviceAudit` and `OccurrenceAudit`. Hashes replace texts. The position of the record is kept, so that the
-/// texts can be read again. The bytes are those of memory, because one process writes and reads them.
+/// It is the element of spill files and the input of `RequestAudit` and `DeviceAudit`. Hashes replace texts. The position of the record is
+/// kept, so that the texts can be read again. The bytes are those of memory, because one process writes and reads them.
 struct AuditFact: Sendable, Hashable {
   enum Kind: Sendable, Hashable {
     /// The record of a request.
@@ -46,7 +46,8 @@ struct AuditFact: Sendable, Hashable {
     ///
     /// The request's own fact has this flag. So do the facts of its mailbox entries, for `DeviceAudit`.
     static let removesAll = namesSuccessor
-    /// The request has a location trigger, so no removal of all ends it. The same facts have this flag, and those of endings by another request.
+    /// The request is a location request, or a removal of such, so no removal of all ends it. The same facts have this flag, and those of
+    /// endings by another request.
     static let isOfPending = isForOtherApplication
     /// The request's first record is in the audited topic.
     static let isOfTopic = Flags(rawValue: 128)
@@ -139,7 +140,7 @@ extension AuditFact.Kind {
     }
   }
 
-  /// Whether judging it needs all facts of the device.
+  /// Whether it is checked with all facts of its device.
   var isCheckedByDevice: Bool {
     switch self {
     case .told(let outcome): outcome.auditUse.contains(.byDevice)

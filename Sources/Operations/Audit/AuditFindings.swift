@@ -18,7 +18,7 @@ package struct AuditFindings: Sendable, Equatable {
   package var deadLetters = 0
   /// The outcomes of requests, one for each of their devices. A request that waits for its device is `queued`.
   package private(set) var outcomes: [Outcome: Int] = [:]
-  /// Requests at devices that are too young to be judged.
+  /// Requests at devices that are too young to be checked.
   package var inFlight = 0
   /// Requests at devices that have no outcome.
   package var lost = 0

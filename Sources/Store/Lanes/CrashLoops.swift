@@ -23,7 +23,7 @@ public final class CrashLoops {
   static let beginScript = RedisScript(file: "crash-loop-begin")
 
   /// Notes the group that the process works on now.
-  static let markScript = RedisScript(file: "crash-loop-mark")
+  static let noteScript = RedisScript(file: "crash-loop-note")
 
   /// Removes all counts of partitions.
   static let clearScript = RedisScript(file: "crash-loop-clear")
@@ -63,7 +63,7 @@ public final class CrashLoops {
     _ partition: MarkedPartition?, first: Int64 = 0, width: Int64 = 0, by process: String, insteadOf others: [MarkedPartition],
     _ then: @escaping (StoreError?) -> Void = { _ in }
   ) {
-    calls.command.begin(Self.markScript, keys: [Keys.tries])
+    calls.command.begin(Self.noteScript, keys: [Keys.tries])
     for argument in [process, partition?.field ?? "", String(first), String(width)] + others.map(\.field) {
       calls.command.append(argument)
     }

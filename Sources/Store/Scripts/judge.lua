@@ -1,8 +1,8 @@
 -- The one atomic call of the transform stage: judges requests in order, and applies them.
 --
--- A request that was applied, or has lost, has the same verdict when it is read again, as long as the device remembers why. So its events can
--- simply be emitted again. Therefore the script looks for what it applied before it looks at anything else, the registration included. A
--- request that was refused is judged anew. `Verdict` says what each verdict means.
+-- What was applied has the same verdict when it is read again, as long as the device remembers it, so its events can simply be emitted again.
+-- Therefore the script looks for that before it looks at anything else, the registration included. What was refused, or has lost, is judged by
+-- what the device keeps then. `Verdict` says what each verdict means.
 --
 -- Begin to read at `judge`: its steps stand in the order in which they decide. What few requests need lies in the piece `rare`.
 --

@@ -92,7 +92,7 @@ enum CheckSteps {
         "schedule cancel", Schedules.cancelScript, keys: [schedules[0], schedules[1], keys["k"]],
         [.bytes(revision.withBytes { Array($0) } + Array(repeating: 0, count: 16)), keep], isRight: { $0[0]?.count == 2 }),
       CheckStep("tries begin", CrashLoops.beginScript, keys: [keys["tries"]], [name, "q0", 0], isRight: { $0[0]?[0]?.integer != nil }),
-      CheckStep("tries mark", CrashLoops.markScript, keys: [keys["tries"]], [name, "q0", 0, 1, "q1"], isRight: isOne),
+      CheckStep("tries note", CrashLoops.noteScript, keys: [keys["tries"]], [name, "q0", 0, 1, "q1"], isRight: isOne),
       CheckStep("tries clear", CrashLoops.clearScript, keys: [keys["tries"]], ["q0"], isRight: isOne),
       CheckStep("lane claim", Lanes.claimScript, keys: [keys["lanes"]], [name, keep, 1], isRight: { $0[0]?.integer == 0 }),
       CheckStep("lane beat", Lanes.beatScript, keys: [keys["lanes"]], ["0:check"], isRight: { $0.integer != nil }),

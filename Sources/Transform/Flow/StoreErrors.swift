@@ -53,8 +53,8 @@ final class StoreErrors {
   ///
   /// - Returns: whether other errors have come since it began, which another check has to explain.
   func checkEnded(passed: Bool) -> Bool {
-    let (explained, isAnotherDue) = unexplained.checkEnded()
-    if passed { for (slot, error) in explained where inFlight.has(slot, order: error.order) { inFlight.blame(slot, error.message) } }
+    let (explained, isAnotherDue) = unexplained.checkEnded { inFlight.has($0, order: $1) }
+    if passed { for (slot, message) in explained { inFlight.blame(slot, message) } }
     return isAnotherDue
   }
 }

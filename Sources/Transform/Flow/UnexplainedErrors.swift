@@ -1,7 +1,7 @@
 /// Errors of calls for one record alone that do not say whether a retry can help. A check of the store tells.
 struct UnexplainedErrors {
   /// An error of a record, which is known by how many were begun before it.
-  typealias Noted = (order: UInt64, message: String)
+  private typealias Noted = (order: UInt64, message: String)
 
   /// Those that came since the last check began.
   private var noted: [Slot: Noted] = [:]
@@ -16,11 +16,14 @@ struct UnexplainedErrors {
     noted = [:]
   }
 
-  /// The check has ended.
+  /// The check has ended. Errors of records that are no longer in flight need no explanation.
   ///
   /// - Returns: the errors that it explains, and whether others have come since, which another check has to explain.
-  mutating func checkEnded() -> (explained: [Slot: Noted], isAnotherDue: Bool) {
+  mutating func checkEnded(
+    _ isInFlight: (Slot, _ order: UInt64) -> Bool
+  ) -> (explained: [(slot: Slot, message: String)], isAnotherDue: Bool) {
+    noted = noted.filter { isInFlight($0.key, $0.value.order) }
     defer { checked = [:] }
-    return (checked, !noted.isEmpty)
+    return (checked.filter { isInFlight($0.key, $0.value.order) }.map { ($0.key, $0.value.message) }, !noted.isEmpty)
   }
 }

@@ -137,7 +137,7 @@ final class CrashLoopDetector {
     if permit.take(lane, owner.waker) {
       if !hasPermit { hold = .own(nil) }
     } else {
-      unmark()
+      withdrawNote()
       hold = .asked
     }
     return hasPermit
@@ -146,7 +146,7 @@ final class CrashLoopDetector {
   /// Returns the permit: the lane has no further group now.
   func returnPermit() {
     stopAsking()
-    unmark()
+    withdrawNote()
     permit.giveUp(lane)
     hold = .none
   }
@@ -157,7 +157,7 @@ final class CrashLoopDetector {
   }
 
   /// Removes the last note, since its group is finished and no other follows at once.
-  private func unmark() {
+  private func withdrawNote() {
     if case .own(let noted?) = hold { counts.note(nil, by: permit.process, insteadOf: [noted]) }
   }
 
