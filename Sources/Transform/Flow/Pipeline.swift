@@ -180,7 +180,9 @@ final class Pipeline {
     content.schedule = schedules?.job(of: view, inFlight[slot], replaces: replaces)
     content.entry.mayReplace = schedules != nil && content.schedule == nil && view.namesIdentifier
     if inFlight[slot].skipsExtensions, content.mutability == .mutable { content.mutability = .suspected }
-    if content.concernsSchedules { schedules?.firingWait.begins(slot, order: inFlight.order(of: slot), content) }
+    if content.concernsSchedules {
+      schedules?.firingWait.begins(slot, order: inFlight.order(of: slot), content, target: content.targetHash)
+    }
     guard let content = stages.take(slot, content, target: content.targetHash) else { return .done }
     return address(slot, content)
   }

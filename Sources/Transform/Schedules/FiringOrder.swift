@@ -13,7 +13,7 @@ struct FiringOrder {
   }
 
   /// Whether a slot still has the record that was begun after so many others.
-  private let isInFlight: (Slot, _ order: UInt64) -> Bool
+  let isInFlight: (Slot, _ order: UInt64) -> Bool
   /// For how many records after the last question of a firing the chains are kept.
   private let chained: UInt64
   /// By slot: the request that it had last.

@@ -8,7 +8,6 @@ import Store
 /// then finds the schedule ended. A request that waits for a newer program delays only the firings of the schedule that it waits for.
 final class FiringWait: Stage {
   private var requests: FiringOrder
-  private let isInFlight: (Slot, _ order: UInt64) -> Bool
   /// Waiting firings, by the slot of the request that each of them waits for.
   private var waiting: [Slot: [(record: ParkedRecord, content: RequestContent)]] = [:]
   /// Requests that wait for a newer program, and the schedule that each asked.
@@ -21,7 +20,6 @@ final class FiringWait: Stage {
   ///   - chained: for how many records after the last question of a firing it is kept what the next one may wait for.
   ///   - isInFlight: whether a slot still has the record that was begun after so many others.
   init(chained: UInt64 = 100_000, isInFlight: @escaping (Slot, _ order: UInt64) -> Bool) {
-    self.isInFlight = isInFlight
     requests = FiringOrder(chained: chained, isInFlight: isInFlight)
   }
 
@@ -29,10 +27,9 @@ final class FiringWait: Stage {
   ///
   /// - Parameters:
   ///   - order: how many records were begun before it.
-  ///   - target: the hash of its target; by default as the content has it.
-  func begins(_ slot: Slot, order: UInt64, _ content: RequestContent, target: UInt64? = nil) {
-    requests.add(
-      slot, target: target ?? content.targetHash, order: order, precedesFirings: content.schedule?.isFiring != true)
+  ///   - target: the hash of its target.
+  func begins(_ slot: Slot, order: UInt64, _ content: RequestContent, target: UInt64) {
+    requests.add(slot, target: target, order: order, precedesFirings: content.schedule?.isFiring != true)
   }
 
   /// False: the stage gets firings even when it is inactive.
@@ -69,7 +66,7 @@ final class FiringWait: Stage {
 
   /// A request waits until a newer program has applied it to a schedule. Firings of other schedules do not wait for it.
   func left(_ record: ParkedRecord, toNewer key: ScheduleKey) {
-    guard isInFlight(record.slot, record.order) else { return }
+    guard requests.isInFlight(record.slot, record.order) else { return }
     newer[record.slot] = key
     release(record.slot)
   }
