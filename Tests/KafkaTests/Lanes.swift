@@ -141,7 +141,7 @@ actor ConsumerLane {
 
   /// Pauses the partition after each so many batches, and lets it go on soon after.
   func pauseOften() {
-    var random = SplitMix(7)
+    var random = SeededRandom(seed: 7)
     core?.onBatch = { core, _ in
       guard let consumer = core.consumer else { return }
       for partition in consumer.assignment {

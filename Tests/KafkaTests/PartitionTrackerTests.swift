@@ -33,7 +33,7 @@ private struct NaiveTracker {
 
 @Suite struct PartitionTrackerTests {
   @Test(arguments: 0..<(isComplete ? 40 : 8)) func tellsTheSameAsANaiveModel(seed: UInt64) {
-    var random = SplitMix(seed)
+    var random = SeededRandom(seed: seed)
     var tracker = PartitionTracker(limit: 1_000_000)
     var naive: [Int: NaiveTracker] = [:]
     var generations: [Int: UInt32] = [:]
@@ -205,19 +205,5 @@ private struct NaiveTracker {
 
   private func begin(_ tracker: inout PartitionTracker, _ partition: Int, _ offsets: Range<Int64>) -> [RecordTicket] {
     offsets.compactMap { if case .begun(let ticket) = tracker.begin(partition, generation: 1, offset: $0) { ticket } else { nil } }
-  }
-}
-
-/// A small generator with a seed, so that a failure can be seen again.
-struct SplitMix: RandomNumberGenerator {
-  private var state: UInt64
-  init(_ seed: UInt64) { state = seed &* 0x9e37_79b9_7f4a_7c15 }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
   }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct BatchEndTests {
   @Test(arguments: 0..<(isComplete ? 200 : 40)) func `the end of a batch is found, wherever in it the search begins`(seed: UInt64) {
-    var random = SplitMix(seed)
+    var random = SeededRandom(seed: seed)
     let first = Int64(random.next() % 1_000)
     let batch = first..<first + 1 + Int64(random.next() % 5_000)
     let begin = batch.lowerBound + Int64(random.next() % UInt64(batch.count))

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Notifications
@@ -74,7 +75,7 @@ import Testing
   }
 
   @Test func revisionsCompareAlikeAsValuesBytesAndText() {
-    var random = SeededGenerator(seed: 7)
+    var random = SeededRandom(seed: 7)
     func any() -> Revision {
       Revision(
         timestamp: .random(in: 0...3, using: &random) << 40, partition: .random(in: 0...3, using: &random),
@@ -115,7 +116,7 @@ import Testing
     ] {
       #expect(Timestamp.parse(bad) == nil)
     }
-    var random = SeededGenerator(seed: 1)
+    var random = SeededRandom(seed: 1)
     for _ in 0..<2000 {
       let time = Int64.random(in: 0...Timestamp.latest, using: &random)
       #expect(Timestamp.parse(Timestamp.text(time)) == time)

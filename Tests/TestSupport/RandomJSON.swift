@@ -1,29 +1,12 @@
 public import JSON
 
-/// A random number generator that gives the same numbers for the same seed (SplitMix64), so that a failure can be run again.
-public struct SeededGenerator: RandomNumberGenerator {
-  private var state: UInt64
-
-  /// A generator at the beginning of the seed's sequence.
-  public init(seed: UInt64) { state = seed }
-
-  /// The next 64 bits.
-  public mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
-    mixed = (mixed ^ mixed &>> 30) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ mixed &>> 27) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ mixed &>> 31
-  }
-}
-
 /// Random JSON documents, and ways to spoil them.
 public struct RandomJSON {
   /// Where the choices come from.
-  public var generator: SeededGenerator
+  public var generator: SeededRandom
 
   /// Documents of this seed.
-  public init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
+  public init(seed: UInt64) { generator = SeededRandom(seed: seed) }
 
   /// A tree of at most `depth` levels whose objects repeat no name.
   public mutating func tree(depth: Int = 4) -> JSONValue {

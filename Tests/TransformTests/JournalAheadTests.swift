@@ -101,7 +101,7 @@ import Testing
 
   /// Entries in about the order of their offsets, some told again, against a dictionary of all that were told before the request was asked for.
   @Test(arguments: 0..<(isComplete ? 20 : 4) as Range<UInt64>) func `it tells what a list of all entries tells`(seed: UInt64) {
-    var random = SeededGenerator(seed: seed)
+    var random = SeededRandom(seed: seed)
     var entries = (0..<Int64(200)).map { offset in
       Self.entry(offset, at: offset, [.queued, .duplicate, .collapsed, .expired].randomElement(using: &random) ?? .queued)
     }

@@ -148,11 +148,11 @@ private actor RebuiltDevices {
 
   /// So often something happens to each device.
   func steps(_ count: Int, seed: UInt64) async throws {
-    var random = SeededGenerator(seed: seed)
+    var random = SeededRandom(seed: seed)
     for _ in 0..<count { try await publish(try await step(&random)) }
   }
 
-  private func step(_ random: inout SeededGenerator) async throws -> [TestRecord] {
+  private func step(_ random: inout SeededRandom) async throws -> [TestRecord] {
     var records: [TestRecord] = []
     for device in tokens.indices {
       switch Int.random(in: 0..<10, using: &random) {
@@ -175,17 +175,17 @@ private actor RebuiltDevices {
     return records
   }
 
-  private func target(_ device: Int, _ random: inout SeededGenerator) -> String {
+  private func target(_ device: Int, _ random: inout SeededRandom) -> String {
     Bool.random(using: &random) ? "user:user-\(device)" : "device:\(tokens[device])"
   }
 
-  private func notification(_ device: Int, id: Int, _ random: inout SeededGenerator) -> TestRecord {
+  private func notification(_ device: Int, id: Int, _ random: inout SeededRandom) -> TestRecord {
     Self.record(
       target(device, &random), id: id, collapse: [nil, nil, "c0", "c1"].randomElement(using: &random) ?? nil,
       in: Int32.random(in: 0...1, using: &random))
   }
 
-  private func removal(_ device: Int, id: Int, _ random: inout SeededGenerator) -> TestRecord {
+  private func removal(_ device: Int, id: Int, _ random: inout SeededRandom) -> TestRecord {
     let (target, partition) = (target(device, &random), Int32.random(in: 0...1, using: &random))
     guard let removed = ids[device].randomElement(using: &random), Bool.random(using: &random) else {
       return Self.record(target, id: id, collapse: "c0", removes: "{}", in: partition)
@@ -194,7 +194,7 @@ private actor RebuiltDevices {
   }
 
   /// A request of a device once more, as new work.
-  private func redrive(_ device: Int, _ random: inout SeededGenerator) -> TestRecord? {
+  private func redrive(_ device: Int, _ random: inout SeededRandom) -> TestRecord? {
     let partition = Int.random(in: 0...1, using: &random)
     let own = published[partition].indices.filter { place in
       let record = published[partition][place]

@@ -26,8 +26,7 @@ public actor RebuildLane {
   /// - Parameter progress: called about twice a second.
   /// - Throws: `RebuildRefusal` if a rebuild is not needed or not possible, else the error of Kafka or Redis.
   public func run(progress: @escaping @Sendable (RebuildReport) -> Void) async throws -> RebuildReport {
-    let core = try RebuildCore(on: loop, settings, logger: logger)
-    core.onProgress = progress
+    let core = try RebuildCore(on: loop, settings, logger: logger, onProgress: progress)
     do {
       let report = try await core.run()
       await core.close()

@@ -1,32 +1,33 @@
-import Kafka
-
 /// Keeps the reading of several partitions in step, by the times of their records. A value.
 ///
 /// It decides which partitions continue and which wait. So a mailbox fills and empties as it did before; otherwise it would get a whole
 /// month's requests before the first deletion.
 struct TimeStep {
   private struct Progress {
-    /// Reading ends below this offset.
-    let end: Int64
-    var time: Int64
-    var isDone = false
+    /// The offsets that are not read yet.
+    var unread: Range<Int64>
+    var time = Int64.min
+
+    var isDone: Bool { unread.isEmpty }
   }
 
   private var partitions: [Int: Progress] = [:]
   private let step: Int64
+  /// How many offsets were read. Some have no record.
+  private(set) var read: Int64 = 0
 
   /// - Parameter milliseconds: how far a partition may be ahead of the last one.
   init(milliseconds: Int64) { step = milliseconds }
 
-  /// Adds a partition, of which no record has come yet.
-  mutating func add(_ index: Int, end: Int64) { partitions[index] = Progress(end: end, time: .min) }
+  /// Adds a partition, of which nothing was read yet.
+  mutating func add(_ index: Int, _ range: Range<Int64>) { partitions[index] = Progress(unread: range) }
 
   /// Takes a record. Returns whether it lies below its partition's end.
   mutating func take(_ index: Int, offset: Int64, timestamp: Int64) -> Bool {
     guard let progress = partitions[index], !progress.isDone else { return false }
-    partitions[index]?.time = max(progress.time, timestamp)
-    if offset >= progress.end - 1 { partitions[index]?.isDone = true }
-    return offset < progress.end
+    reached(index, timestamp)
+    ended(index, at: offset + 1)
+    return offset < progress.unread.upperBound
   }
 
   /// Notes the timestamp of a partition's next record, which is not taken yet.
@@ -34,13 +35,16 @@ struct TimeStep {
     if let progress = partitions[index] { partitions[index]?.time = max(progress.time, timestamp) }
   }
 
-  /// The partition has no more records below this offset, so it is done if that is at least its noted end.
+  /// The partition has no more records below this offset.
   mutating func ended(_ index: Int, at offset: Int64) {
-    if let end = partitions[index]?.end, offset >= end { partitions[index]?.isDone = true }
+    guard let unread = partitions[index]?.unread else { return }
+    let next = min(max(offset, unread.lowerBound), unread.upperBound)
+    read += next - unread.lowerBound
+    partitions[index]?.unread = next..<unread.upperBound
   }
 
   /// The end of a partition; nil if it was read to its end.
-  func end(of index: Int) -> Int64? { partitions[index].flatMap { $0.isDone ? nil : $0.end } }
+  func end(of index: Int) -> Int64? { partitions[index].flatMap { $0.isDone ? nil : $0.unread.upperBound } }
 
   /// Whether everything has been read.
   var isDone: Bool { partitions.values.allSatisfy(\.isDone) }
@@ -50,15 +54,18 @@ struct TimeStep {
     indexes.compactMap { partitions[$0] }.filter { !$0.isDone }.map(\.time).min() ?? .max
   }
 
+  /// The time that the slowest of all partitions has reached; `max` if all are read.
+  var earliest: Int64 { earliest(of: partitions.keys) }
+
   /// The partition that all others wait for.
   var last: Int? { partitions.filter { !$0.value.isDone }.min { $0.value.time < $1.value.time }?.key }
 
   /// Decides which partitions wait, and which continue.
   func decide() -> (wait: [Int], goOn: [Int]) {
-    let slowest = earliest(of: partitions.keys)
+    let slowest = earliest
     var (wait, goOn): ([Int], [Int]) = ([], [])
     for (index, progress) in partitions {
-      let isAhead = slowest != .max && progress.time > (slowest == .min ? .min : slowest) && progress.time - max(slowest, 0) > step
+      let isAhead = slowest != .max && progress.time > slowest && progress.time - max(slowest, 0) > step
       if progress.isDone || isAhead { wait.append(index) } else { goOn.append(index) }
     }
     return (wait, goOn)
