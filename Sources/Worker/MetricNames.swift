@@ -156,7 +156,7 @@ public enum MetricNames {
   /// Requests with a field that has no effect.
   public static let unknownFields = Metric<Counter>(
     "carillon_transform_unknown_fields_total",
-    "Accepted requests with an unknown field, most likely a misspelt one, retries included: a header that begins with apns-, or a member of aps or its alert.",
+    "Accepted requests with an unknown field, most likely a misspelt one, retries included: a header that begins with apns-, or a member of aps, its alert or its sound.",
     labels: ["kind"])
   /// Retried records.
   public static let retries = Metric<Counter>(

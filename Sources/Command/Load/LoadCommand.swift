@@ -15,7 +15,7 @@ enum LoadCommand {
       "Connects devices, publishes requests when they are due, and follows each to its devices and into the events. Latencies count from the due time, so a stall counts for all requests that it delays. A notification that is lost, repeated, stale, late or out of order is printed at once with its apns-id for 'explain'. The exit code is 1 if a promise was broken, if a requirement does not hold, or if less than 99 % of the schedule was kept. The cluster must be marked for load: by 'topics create --for-load', as in 'carillon up', or by --production. At the end the devices are unregistered.",
     groups: LoadSettings.planGroups + [LoadSettings.runGroup, LoadSettings.resultGroup, AnswerSettings.group, LoadSettings.clusterGroup],
     examples: [
-      Example("load --profile smoke", "half a minute, on the 'carillon up' of this machine"),
+      Example("load --profile smoke", "some seconds, on the 'carillon up' of this machine"),
       Example("load --profile mixed --rate 800 --require p99=200ms,reach=1 --report load.html", "for CI, with a page of plots"),
       Example("load --devices 2000 --find-capacity --p99 200ms", "the highest rate with most notifications within 200 ms"),
       Example(

@@ -11,7 +11,7 @@ enum PublishCommand {
   static let command = Command(
     "publish", "publishes one request, or many from a file",
     discussion:
-      "Prints the apns-id of each request when Kafka has acknowledged it. Unknown names without an effect are reported on standard error: a header that begins with apns-, a member of aps or of its alert. With --wait it also prints the outcome at each device, and finally the devices without one: then the exit code is 1, and also if a request is rejected. "
+      "Prints the apns-id of each request when Kafka has acknowledged it. Unknown names without an effect are reported on standard error: a header that begins with apns-, or a member of aps, its alert or its sound. With --wait it also prints the outcome at each device, and finally the devices without one: then the exit code is 1, and also if a request is rejected. "
       + RequestLine.help,
     groups: [
       PublishSettings.request, PublishSettings.content, PublishSettings.way, AnswerSettings.group, ClusterSettings.kafkaGroup,

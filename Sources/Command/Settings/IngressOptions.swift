@@ -8,7 +8,7 @@ import Worker
 enum IngressOptions {
   static let listen = Setting(
     "ingress.listen", .address, default: SocketAddress(host: "127.0.0.1", port: 7174),
-    "Where publishers send their HTTP requests; port 0 takes a free one, which the log shows. All lanes of the process share it. It speaks plain HTTP: listen on loopback, or behind a proxy that has TLS."
+    "Where publishers send their HTTP requests; port 0 takes a free one, which the log shows. All lanes of the process share it. Without a certificate it speaks plain HTTP: listen on loopback, or behind a proxy that has TLS."
   )
   static let keyFiles = Setting<[String]>(
     "ingress.key-file", .repeated(.file), default: [],

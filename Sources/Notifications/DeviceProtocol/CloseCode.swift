@@ -10,7 +10,6 @@
 /// | 4005 | slowConsumer | after 1 s to 2 min |
 /// | 4006 | pingTimeout | at once, then up to 2 min |
 /// | 4007 | draining | when `goaway` said |
-/// | 4008 | userChanged | at once, then up to 2 min |
 /// | 4009 | serviceUnavailable | after 2 s to 5 min |
 /// | 4010 | messageTooLarge | after 60 s to 10 min |
 /// | 4011 | tooManyErrors | after 60 s to 10 min |
@@ -45,8 +44,6 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
   case pingTimeout = 4006
   /// The worker drains.
   case draining = 4007
-  /// The device belongs to another user now.
-  case userChanged = 4008
   /// A service that the session needs is not available.
   case serviceUnavailable = 4009
   /// A frame is larger than the limit in `welcome`.
@@ -88,7 +85,6 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
     case .slowConsumer: "what was sent is not read fast enough; reconnect, nothing is lost"
     case .pingTimeout: "pings were not answered; reconnect"
     case .draining: "the worker is going down; reconnect when goaway said"
-    case .userChanged: "the device belongs to another user now; reconnect with a new hello"
     case .serviceUnavailable: "the cluster cannot serve now; reconnect later"
     case .messageTooLarge: "a frame is larger than the limit of welcome; send smaller ones"
     case .tooManyErrors: "too many frames were refused; correct the device's software"
@@ -109,7 +105,7 @@ public enum CloseCode: UInt16, Sendable, CaseIterable {
     case .badHello, .unauthorized, .takenOver, .unregistered, .wrongEnvironment: .never
     case .protocolError, .messageTooLarge, .tooManyErrors, .unsupportedFrame: .backOff(from: 60_000, to: 600_000)
     case .helloTimeout, .slowConsumer, .acknowledgementTimeout: .backOff(from: 1_000, to: 120_000)
-    case .pingTimeout, .userChanged, .registrationLost: .backOff(from: 0, to: 120_000)
+    case .pingTimeout, .registrationLost: .backOff(from: 0, to: 120_000)
     case .draining, .credentialExpired: .asTold
     case .serviceUnavailable: .backOff(from: 2_000, to: 300_000)
     case .tooManyFrames, .tooManyResponses: .backOff(from: 10_000, to: 600_000)
