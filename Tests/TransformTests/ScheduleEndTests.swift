@@ -46,9 +46,9 @@ import Worker
       #expect(try await Self.pending(lane) == 1)
       try await lane.kafka.publish([Self.cancel(id), Self.cancel(id)], to: lane.topics.requests)
       await lane.eventually("the other one is canceled, and then nothing is pending") {
-        lane.count(.carriedOut) == 3 && lane.count(.expired) == 1
+        lane.count(.carriedOut) == 3 && lane.count(.expired) == 1 && lane.count(.scheduled) == 3
       }
-      #expect(try await Self.pending(lane) == 0 && lane.count(.scheduled) == 3)
+      #expect(try await Self.pending(lane) == 0)
     }
   }
 
