@@ -42,7 +42,12 @@ public final class Rebuild {
     }
   }
 
+  /// Redis was emptied during the rebuild.
+  public static let lost = StoreError(.bucketLost, "Redis has lost rebuilt data: start the rebuild again")
+
   /// Writes the markers of each bucket at once, so that no worker sees a bucket with half of them. Then it removes the guards.
+  ///
+  /// - Throws: `lost` if a guard is missing. Then no bucket has markers.
   public func end(_ markers: [(partition: MarkedPartition, marker: Marker)]) async throws(StoreError) {
     let fields = markers.flatMap { [RedisArgument.text($0.partition.field), .bytes($0.marker.bytes)] }
     let all = ["i", .bytes(Keys.bucketNumber())] + fields
@@ -52,7 +57,14 @@ public final class Rebuild {
       if type != "hash", type != "none" { try await shard.answer("DEL", key) }
       try await shard.answer(["HSET", key] + all)
     }
-    for bucket in 0..<shards.buckets { try await shards.shard(of: bucket).answer("DEL", .text(shards.keys.rebuilt(bucket))) }
+    var isWhole = true
+    for bucket in 0..<shards.buckets {
+      if try await shards.shard(of: bucket).answer("DEL", .text(shards.keys.rebuilt(bucket))).integer != 1 { isWhole = false }
+    }
+    if !isWhole {
+      for bucket in 0..<shards.buckets { try await shards.shard(of: bucket).answer("DEL", .text(shards.keys.markers(bucket))) }
+    }
     try await shards.common.answer("DEL", .text(Keys.rebuild))
+    if !isWhole { throw Self.lost }
   }
 }

@@ -5,10 +5,9 @@ import Notifications
 import Store
 import Worker
 
-/// Rebuilds an empty Redis from Kafka: which topics it reads in which order, and what it checks and writes before and after.
+/// Rebuilds an empty Redis from Kafka.
 ///
-/// It judges the requests that came to a mailbox according to the journal, and emits nothing. It removes entries from mailboxes that ended
-/// according to the events. `RebuildReading` does both.
+/// It knows which topics are read in which order, and what is checked and written before and after. `RebuildReading` reads them.
 final class RebuildCore {
   private let settings: TransformSettings
   private let shards: Shards
@@ -21,7 +20,6 @@ final class RebuildCore {
   private let notes: EndNotes
   private let applications: ApplicationsReader
   private let reading: RebuildReading
-  private let onProgress: (RebuildReport) -> Void
   private var progress: RebuildProgress { reading.progress }
   private let lockTimer: Timer
 
@@ -31,7 +29,7 @@ final class RebuildCore {
     var settings = settings
     // Later requests evict a mailbox's overflow.
     settings.mailboxBound = .max
-    (self.settings, self.onProgress) = (settings, onProgress)
+    self.settings = settings
     shards = Shards(on: loop, settings.store, clientName: "carillon-rebuild", isRebuilding: true)
     markers = Markers(shards)
     rebuild = Rebuild(shards, name: "\(settings.worker)/\(RandomBytes.number())", lockMilliseconds: Self.lockMilliseconds)
@@ -75,9 +73,9 @@ final class RebuildCore {
     try await reading.read(.schedules, ranges.whole(of: settings.topics.schedule))
     let requested = try await ranges.requestsAndEvents(committed: committed)
     try await reading.read(.requests, requested, ahead: ranges.recent(of: settings.topics.journal))
-    progress.report.phase = .markers
-    onProgress(progress.report)
-    try await finish(Dictionary((registered + requested).map { ($0.0, $0.1.upperBound) }) { first, _ in first })
+    try reading.enter(.markers)
+    let ends = Dictionary((registered + requested).map { ($0.0, $0.1.upperBound) }) { first, _ in first }
+    try await rebuild.end(progress.markers.all((settings.topics.devices, settings.topics.requests), ends: ends))
     progress.report.phase = .done
     return progress.report
   }
@@ -99,7 +97,7 @@ final class RebuildCore {
     guard buckets.contains(where: { $0 == nil }) else { throw RebuildRefusal.nothingToDo }
     let noted = try await admin.committedWithNotes(
       group: settings.group, of: try await ranges.partitions(of: settings.topics.requests) + ranges.partitions(of: settings.topics.devices))
-    progress.incarnations = noted.mapValues { Marker.incarnation(note: $0.note) }
+    progress.markers.incarnations = noted.mapValues { Marker.incarnation(note: $0.note) }
     let committed = noted.mapValues(\.offset)
     let registered = try await admin.registryEnds(settings.topics)
     guard !committed.isEmpty || !registered.isEmpty else { throw RebuildRefusal.newCluster }
@@ -113,40 +111,26 @@ final class RebuildCore {
 
   /// Finds the incarnations of partitions without a note of the group, from the end of the journal.
   private func findIncarnations() async throws {
-    let unknown = try await ranges.partitions(of: settings.topics.requests).filter { progress.incarnations[$0] == nil }
+    let unknown = try await ranges.partitions(of: settings.topics.requests).filter { progress.markers.incarnations[$0] == nil }
     guard !unknown.isEmpty else { return }
     let journal = try await ranges.whole(of: settings.topics.journal).map { name, range in
       (name, max(range.lowerBound, range.upperBound - TopicIncarnations.recordsRead)..<range.upperBound)
     }
     try await reading.read(.incarnations, journal)
-    let known = unknown.filter { reading.incarnations.lastRequests[$0.partition] != nil }
+    let known = unknown.filter { reading.journalEnd.lastRequests[$0.partition] != nil }
     let ends = try await admin.ends(of: known)
     try await reading.read(
       .incarnations,
       known.compactMap { name in
-        guard let offset = reading.incarnations.lastRequests[name.partition]?.offset, ends[name]?.contains(offset) == true else {
+        guard let offset = reading.journalEnd.lastRequests[name.partition]?.offset, ends[name]?.contains(offset) == true else {
           return nil
         }
         return (name, offset..<offset + 1)
       })
     for name in known {
-      let there = progress.takeLastTimestamp(of: name)
-      progress.incarnations[name] = reading.incarnations.incarnation(of: name.partition, there: there, offsets: ends[name] ?? 0..<0)
+      let there = progress.markers.takeTimestamp(of: name)
+      progress.markers.incarnations[name] = reading.journalEnd.incarnation(of: name.partition, there: there, offsets: ends[name] ?? 0..<0)
     }
-  }
-
-  /// Writes the markers, each bucket's at once, so that no worker sees a bucket without them.
-  ///
-  /// - Parameter ends: the offsets at which reading of registrations and requests ended.
-  private func finish(_ ends: [TopicPartition: Int64]) async throws {
-    var all: [(MarkedPartition, Marker)] = []
-    for name in progress.incarnations.keys where name.topic == settings.topics.requests {
-      all.append((.requests(name.partition), progress.marker(of: name, at: ends[name] ?? 0)))
-    }
-    for (name, next) in progress.noted(of: settings.topics.devices) {
-      all.append((.devices(name.partition), progress.marker(of: name, at: max(next, ends[name] ?? 0))))
-    }
-    try await rebuild.end(all)
   }
 
   func close() async {

@@ -2,10 +2,9 @@ public import EventLoop
 public import Worker
 
 /// Rebuilds a Redis that has lost everything, on a loop of its own.
-public actor RebuildLane {
-  private nonisolated let loop: EventLoop
-  /// The loop is the actor's executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+public actor RebuildLane: LoopActor {
+  /// Runs the rebuild.
+  public nonisolated let loop: EventLoop
   private let settings: TransformSettings
   private let logger: Logger
 

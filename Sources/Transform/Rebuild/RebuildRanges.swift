@@ -1,6 +1,5 @@
 import EventLoop
 import Kafka
-import Notifications
 import Worker
 
 /// The ranges of offsets that a rebuild reads.

@@ -13,11 +13,10 @@ final class RebuildReading: ConsumerHandler {
   private let pipeline: Pipeline
   private let notes: EndNotes
   private let verdicts: JournaledVerdicts
-  private let endings: Endings
   private let requests: RebuiltRequests
   private let schedules: RebuiltSchedules
   /// The last requests that the end of the journal tells of.
-  private(set) var incarnations = TopicIncarnations()
+  private(set) var journalEnd = TopicIncarnations()
   private var consumer: Consumer?
   private var failure: (any Error)?
   /// Resumes `read`.
@@ -29,9 +28,6 @@ final class RebuildReading: ConsumerHandler {
   private let silenceTimer: Timer
   private let onProgress: (RebuildReport) -> Void
 
-  /// Maximum number of kept endings, about 170 bytes each; at the limit the events wait for the requests.
-  private static let endingsMaximum = 200_000
-
   init(
     _ lane: LaneContext, _ pipeline: Pipeline, _ verdicts: JournaledVerdicts, _ rates: RateLimits,
     onProgress: @escaping (RebuildReport) -> Void
@@ -39,16 +35,15 @@ final class RebuildReading: ConsumerHandler {
     self.onProgress = onProgress
     (loop, settings, logger, notes) = (lane.loop, lane.settings, lane.logger, lane.notes)
     (self.pipeline, self.verdicts) = (pipeline, verdicts)
-    endings = Endings(Mailboxes(lane.shards), verdicts)
-    requests = RebuiltRequests(progress, pipeline, verdicts, endings, rates, topic: settings.topics.requests)
+    requests = RebuiltRequests(progress, pipeline, verdicts, rates, Mailboxes(lane.shards), settings.topics)
     schedules = RebuiltSchedules(
       Schedules(lane.shards, Schedules.Limits(dueTimesOfPartition: .max, lifetimeMilliseconds: settings.longestLifetime * 1000)),
-      DeviceFacts(lane.shards, Recipients(lane.shards)), now: WallClock.milliseconds)
+      DeviceFacts(lane.shards, Recipients(lane.shards)))
     silenceTimer = Timer(on: loop)
     silenceTimer.handler = { [unowned self] in lookForSilence() }
     pipeline.owner = self
     let onAnswer = { [unowned self] (error: StoreError?) in if let error { fail(error) } else { advance() } }
-    (endings.onAnswer, schedules.onAnswer) = (onAnswer, onAnswer)
+    (requests.onAnswer, schedules.onAnswer) = (onAnswer, onAnswer)
     notes.drain = { [unowned self] in drainNotes() }
   }
 
@@ -63,25 +58,24 @@ final class RebuildReading: ConsumerHandler {
     let (ranges, journal) = (ranges.filter { !$0.1.isEmpty }, journal.filter { !$0.1.isEmpty })
     progress.begin(phase, ranges)
     onProgress(progress.report)
+    if let failure { throw failure }
     guard !ranges.isEmpty else { return }
-    if phase == .requests { requests.begin(ranges, ahead: journal) }
+    if phase == .requests { requests.expect(ranges, ahead: journal) }
     if phase == .registrations { silenceTimer.start(after: 1_000, repeating: 1_000) }
     defer { silenceTimer.stop() }
     var options = Consumer.Options()
     options.reportsPartitionEnd = true
     let consumer = try Consumer(on: loop, settings.kafka, options, handler: self)
     self.consumer = consumer
-    progress.assign(try await consumer.assign((ranges + journal).map { ($0.0, .offset($0.1.lowerBound)) }), ranges)
+    try await consumer.assign((ranges + journal).map { ($0.0, .offset($0.1.lowerBound)) })
     while !isDone {
       await withCheckedContinuation { continuation in
         if isDone { continuation.resume() } else { waiting = continuation }
       }
-      do { try await wake(silent) } catch { failure = error }
+      do { try await wake(silent) } catch { fail(error) }
       silent = []
     }
     self.consumer = nil
-    // After a failure records may still be held, and the consumer would wait for them when it closes.
-    requests.close()
     await consumer.close()
     if let failure { throw failure }
   }
@@ -107,7 +101,7 @@ final class RebuildReading: ConsumerHandler {
   }
 
   private var isDone: Bool {
-    failure != nil || (progress.step.isDone && pipeline.isIdle && endings.count == 0 && endings.deletions == 0 && schedules.count == 0)
+    failure != nil || (progress.step.isDone && requests.isIdle && schedules.count == 0)
   }
 
   /// Begins what may begin, and pauses and resumes partitions; resumes `read` when all is done.
@@ -118,32 +112,35 @@ final class RebuildReading: ConsumerHandler {
       return waiting.resume()
     }
     guard let consumer else { return }
-    let mustWait = endings.count > Self.endingsMaximum && !pipeline.isIdle
-    let underWay = progress.inFlight + endings.deletions + schedules.count
-    if underWay > RebuildProgress.inFlightMaximum || mustWait { return consumer.hold() }
+    let underWay = progress.inFlight + requests.deletions + schedules.count
+    if underWay > RebuildProgress.inFlightMaximum || requests.mustWait { return consumer.hold() }
     var (wait, goOn) = progress.step.decide()
-    requests.decide(&wait, &goOn, journal: isAhead)
-    if endings.count > Self.endingsMaximum {
-      // Except the slowest of all partitions, since requests may wait for it, too.
-      let last = progress.step.last
-      let events = goOn.filter { progress.names[$0]?.topic == settings.topics.events && $0 != last }
-      wait += events
-      goOn.removeAll { events.contains($0) }
-    }
+    if progress.report.phase == .requests { requests.decide(&wait, &goOn) }
     consumer.release()
     consumer.pause(wait)
     consumer.resume(goOn)
   }
 
-  /// Ends the rebuild. A later error counts no more.
+  /// Ends the rebuild with its first error.
   func fail(_ error: any Error) {
-    if failure == nil { failure = error }
+    if failure == nil {
+      failure = error
+      // The consumer would wait for records that are held, when it closes.
+      requests.drop()
+    }
     advance()
+  }
+
+  /// Enters a phase in which nothing is read.
+  func enter(_ phase: RebuildReport.Phase) throws {
+    if let failure { throw failure }
+    progress.report.phase = phase
+    onProgress(progress.report)
   }
 
   func close() async {
     silenceTimer.close()
-    requests.close()
+    requests.drop()
     await consumer?.close()
   }
 
@@ -171,9 +168,7 @@ final class RebuildReading: ConsumerHandler {
       } else if isAhead(name) {
         requests.takeJournal(record, headers: journalHeaders(record))
       } else if progress.take(record) {
-        take(record, of: name.topic)
-        guard progress.report.phase == .registrations else { continue }
-        if let begun = progress.begin(record, at: index, isRegistration: true) { registrations.append(begun) }
+        if let registration = take(record, at: index, of: name.topic) { registrations.append(registration) }
       }
     }
     if !registrations.isEmpty { pipeline.take(batch, registrations) }
@@ -184,14 +179,15 @@ final class RebuildReading: ConsumerHandler {
     advance()
   }
 
-  /// Takes a record that waits for nothing.
-  private func take(_ record: RecordView, of topic: String) {
+  /// Takes a record that waits for nothing. Returns a registration, which the pipeline gets.
+  private func take(_ record: RecordView, at index: Int, of topic: String) -> BegunRecord? {
     switch topic {
     case settings.topics.journal:
-      if let value = record.value { incarnations.take(record.partition, headers: journalHeaders(record), value) }
+      if let value = record.value { journalEnd.take(record.partition, headers: journalHeaders(record), value) }
     case settings.topics.events:
-      let event = record.value.flatMap { try? Event(headers: headers(record), value: $0) }
-      if let event, endings.take(event, at: record.timestamp) { progress.report.endings += 1 }
+      if let event = record.value.flatMap({ try? Event(headers: headers(record), value: $0) }) {
+        requests.take(event, at: record.timestamp)
+      }
     case settings.topics.deadLetters:
       if let letter = DeadLetter(headers: headers(record)), letter.tellsOfEndedWorkers { progress.poison.insert(letter.source) }
     case settings.topics.schedule:
@@ -200,8 +196,11 @@ final class RebuildReading: ConsumerHandler {
     case settings.topics.devices:
       progress.note(record)
       progress.report.registrations += 1
+      return progress.begin(record, at: index)
+    // The request at the end of the journal, for its timestamp.
     default: progress.note(record)
     }
+    return nil
   }
 
   private func headers(_ record: RecordView) -> [(name: String, value: String)] {
@@ -236,17 +235,20 @@ final class RebuildReading: ConsumerHandler {
     } else if isOfRequests(name) {
       requests.foundUnreadable(index, through: last)
     } else {
-      progress.passOver(index, through: last)
+      progress.skip(index, through: last)
     }
     advance()
     return true
   }
 
   func consumerReachedEnd(of partition: AssignedPartition, at offset: Int64) {
-    if let name = progress.names[partition.index], isAhead(name) {
+    guard let name = progress.names[partition.index] else { return }
+    if isAhead(name) {
       requests.journalReached(name.partition, offset)
-    } else {
+    } else if isOfRequests(name) {
       requests.reachedEnd(partition.index, at: offset)
+    } else {
+      progress.passed(partition.index, below: offset)
     }
     advance()
   }
@@ -265,7 +267,7 @@ extension RebuildReading: PipelineOwner {
   }
 
   func isCurrent(_ ticket: RecordTicket) -> Bool { true }
-  func redisLostBucket() { fail(StoreError(.bucketLost, "Redis has lost rebuilt data: start the rebuild again")) }
+  func redisLostBucket() { fail(Rebuild.lost) }
   func redisRefusedWrites(_ error: StoreError) { fail(error) }
   func foundNewer(_ error: StoreError) { fail(error) }
 

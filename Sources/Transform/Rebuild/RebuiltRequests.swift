@@ -1,11 +1,12 @@
 import Kafka
 import Notifications
+import Store
 import Worker
 
-/// The requests of a rebuild, which the pipeline judges in the order of each partition; and the notifications of theirs that have ended.
+/// Holds back the requests of a rebuild until the pipeline may judge them, and then removes those that have ended from the mailboxes.
 ///
-/// A request waits here for its entry of the journal, which is read ahead of the requests. A redriven one also waits until the mailboxes are
-/// as it found them.
+/// A request waits for its entry of the journal, which is read ahead of the requests. A redriven one also waits until the mailboxes are as
+/// it found them.
 final class RebuiltRequests {
   /// One item that was read.
   private enum Item {
@@ -20,64 +21,98 @@ final class RebuiltRequests {
   private let progress: RebuildProgress
   private let pipeline: Pipeline
   private let verdicts: JournaledVerdicts
-  private let endings: Endings
   private let rates: RateLimits
-  private let topic: String
+  private let topics: Topics
+  /// What events say of the requests.
+  private let endings: Endings
   private var ahead = JournalAhead()
   /// What was read of each partition and is not judged yet.
   private var held: [Int: ArraySlice<Item>] = [:]
   /// Counts the requests of each partition, for those that the journal does not tell of.
   private var counters: [Int32: RateCounter] = [:]
 
+  /// Maximum number of kept endings, about 170 bytes each; at the limit the events wait for the requests.
+  private static let endingsMaximum = 200_000
   /// How far the clocks of two brokers may be apart.
   private static let slackMilliseconds: Int64 = 5_000
 
-  /// - Parameter topic: of the requests.
   init(
-    _ progress: RebuildProgress, _ pipeline: Pipeline, _ verdicts: JournaledVerdicts, _ endings: Endings, _ rates: RateLimits, topic: String
+    _ progress: RebuildProgress, _ pipeline: Pipeline, _ verdicts: JournaledVerdicts, _ rates: RateLimits, _ mailboxes: Mailboxes,
+    _ topics: Topics
   ) {
-    (self.progress, self.pipeline, self.verdicts, self.endings) = (progress, pipeline, verdicts, endings)
-    (self.rates, self.topic) = (rates, topic)
+    (self.progress, self.pipeline, self.verdicts, self.rates, self.topics) = (progress, pipeline, verdicts, rates, topics)
+    endings = Endings(mailboxes, verdicts)
   }
 
-  /// Requests of these ranges follow, and what these ranges of the journal have.
-  func begin(_ ranges: [(TopicPartition, Range<Int64>)], ahead journal: [(TopicPartition, Range<Int64>)]) {
+  /// Called when Redis has answered a deletion.
+  var onAnswer: (StoreError?) -> Void {
+    get { endings.onAnswer }
+    set { endings.onAnswer = newValue }
+  }
+
+  /// Begins these ranges of requests, with these of the journal.
+  func expect(_ ranges: [(TopicPartition, Range<Int64>)], ahead journal: [(TopicPartition, Range<Int64>)]) {
+    ahead = JournalAhead()
     let ends = Dictionary(journal.map { ($0.0.partition, $0.1.upperBound) }) { first, _ in first }
-    for (name, range) in ranges where name.topic == topic {
-      ahead.add(name.partition, from: range.lowerBound, incarnation: progress.incarnations[name] ?? 0, journal: ends[name.partition])
+    for (name, range) in ranges where name.topic == topics.requests {
+      ahead.add(
+        name.partition, from: range.lowerBound, incarnation: progress.markers.incarnations[name] ?? 0, journal: ends[name.partition])
     }
   }
 
+  /// Drops what is held, with the batches that it keeps.
+  func drop() { held = [:] }
+
   // MARK: What is read
 
+  /// Takes a record of the journal.
   func takeJournal(_ record: RecordView, headers: [(name: String, value: String)]) {
     ahead.take(record.partition, offset: record.offset, headers: headers, record.value)
   }
 
+  /// The journal's partition is read up to an offset.
   func journalReached(_ partition: Int32, _ offset: Int64) { ahead.reached(partition, offset) }
 
+  /// Takes an event of the time of its record.
+  func take(_ event: Event, at time: Int64) { if endings.take(event, at: time) { progress.report.endings += 1 } }
+
+  /// Takes a request, which waits.
   func take(_ batch: RecordBatch, _ index: Int) { held[batch[index].partitionIndex, default: []].append(.record(batch, index)) }
 
+  /// Notes an unreadable stretch of requests.
   func foundUnreadable(_ index: Int, through last: Int64) { held[index, default: []].append(.unreadable(through: last)) }
 
+  /// Notes the end of a partition of requests.
   func reachedEnd(_ index: Int, at offset: Int64) {
-    if held[index] != nil { held[index]?.append(.end(offset)) } else { progress.ended(index, at: offset) }
+    if held[index] != nil { held[index]?.append(.end(offset)) } else { progress.passed(index, below: offset) }
   }
 
-  /// Decides which of these partitions are read further: of the requests those of which nothing waits, of the journal what they wait for.
-  func decide(_ wait: inout [Int], _ goOn: inout [Int], journal: (TopicPartition) -> Bool) {
+  // MARK: What is judged
+
+  /// Whether all requests and endings that were taken are applied.
+  var isIdle: Bool { endings.count == 0 && endings.deletions == 0 && pipeline.isIdle }
+
+  /// How many deletions are under way.
+  var deletions: Int { endings.deletions }
+
+  /// Whether nothing more may be read before the requests under way are applied.
+  var mustWait: Bool { endings.count > Self.endingsMaximum && !pipeline.isIdle }
+
+  /// Pauses partitions of which something is held, and chooses those of the journal to read.
+  func decide(_ wait: inout [Int], _ goOn: inout [Int]) {
     goOn.removeAll { held[$0] != nil }
     wait += held.keys
     let awaited = Set(held.keys.compactMap { progress.names[$0]?.partition })
-    for (index, name) in progress.names where journal(name) {
+    for (index, name) in progress.names where name.topic == topics.journal {
       if ahead.wantsMore(name.partition, isAwaited: awaited.contains(name.partition)) { goOn.append(index) } else { wait.append(index) }
     }
+    guard endings.count > Self.endingsMaximum else { return }
+    // Except the slowest of all partitions, since requests may wait for it, too.
+    let last = progress.step.last
+    let events = goOn.filter { progress.names[$0]?.topic == topics.events && $0 != last }
+    wait += events
+    goOn.removeAll { events.contains($0) }
   }
-
-  /// Drops what waits, with the batches that it keeps.
-  func close() { held = [:] }
-
-  // MARK: What is judged
 
   /// Begins the requests that may be judged now, and applies the endings of those that are applied.
   func advance() {
@@ -92,7 +127,7 @@ final class RebuiltRequests {
   private func applyEndings() {
     // In rounds, since each round looks at all endings.
     guard endings.count > 0, endings.deletions == 0, pipeline.isIdle else { return }
-    let reached = progress.step.earliest(of: progress.names.filter { $0.value.topic == topic }.keys)
+    let reached = progress.step.earliest(of: progress.names.filter { $0.value.topic == topics.requests }.keys)
     guard reached != .min else { return }
     endings.apply(through: reached == .max ? .max : reached - Self.slackMilliseconds, maximum: RebuildProgress.inFlightMaximum)
   }
@@ -101,22 +136,22 @@ final class RebuiltRequests {
   private func beginHeld(of index: Int) -> Bool {
     var hasGoneOn = false
     var (batch, begun): (RecordBatch?, [BegunRecord]) = (nil, [])
-    func take() {
+    func handOver() {
       if let batch, !begun.isEmpty { pipeline.take(batch, begun) }
       begun = []
     }
     while progress.inFlight <= RebuildProgress.inFlightMaximum, let item = held[index]?.first {
       switch item {
-      case .end(let offset): progress.ended(index, at: offset)
-      case .unreadable(let last): progress.passOver(index, through: last)
+      case .end(let offset): progress.passed(index, below: offset)
+      case .unreadable(let last): progress.skip(index, through: last)
       case .record(let next, let place):
         let answer = answer(on: next[place])
         if case .wait = answer {
-          take()
+          handOver()
           return hasGoneOn
         }
         if next !== batch {
-          take()
+          handOver()
           batch = next
         }
         if let record = begin(next[place], at: place, answer) { begun.append(record) }
@@ -125,7 +160,7 @@ final class RebuiltRequests {
       if held[index]?.isEmpty == true { held[index] = nil }
       hasGoneOn = true
     }
-    take()
+    handOver()
     return hasGoneOn
   }
 
@@ -150,9 +185,9 @@ final class RebuiltRequests {
     progress.note(record)
     let excess = rates.isActive ? rates.count(record, in: &counters[record.partition, default: RateCounter()]) : nil
     guard case .told(let telling) = answer else {
-      return excess == nil ? progress.begin(record, at: index, isRegistration: false) : nil
+      return excess == nil ? progress.begin(record, at: index) : nil
     }
-    guard !telling.isKeptNowhere, let begun = progress.begin(record, at: index, isRegistration: false) else { return nil }
+    guard !telling.isKeptNowhere, let begun = progress.begin(record, at: index) else { return nil }
     verdicts.begin(begun.ticket, telling)
     return begun
   }

@@ -1,4 +1,5 @@
 import Calendars
+import EventLoop
 import Kafka
 import Notifications
 import Store
@@ -8,7 +9,6 @@ final class RebuiltSchedules {
   private let schedules: Schedules
   private let devices: DeviceFacts
   private let applier: ScheduleApplier
-  private let now: () -> Int64
   /// States of one schedule, in the order of the topic. The first one is under way.
   private var waiting: [ScheduleKey: [ScheduleRecord]] = [:]
   /// States that do not stand yet.
@@ -16,10 +16,9 @@ final class RebuiltSchedules {
   /// Called when Redis has the state of a schedule, or the call has failed.
   var onAnswer: (StoreError?) -> Void = { _ in }
 
-  /// - Parameter now: milliseconds since 1970.
-  init(_ schedules: Schedules, _ devices: DeviceFacts, now: @escaping () -> Int64) {
-    (self.schedules, self.devices, self.now) = (schedules, devices, now)
-    applier = ScheduleApplier(schedules, ScheduleRules(), wallClock: now)
+  init(_ schedules: Schedules, _ devices: DeviceFacts) {
+    (self.schedules, self.devices) = (schedules, devices)
+    applier = ScheduleApplier(schedules, ScheduleRules(), wallClock: WallClock.milliseconds)
   }
 
   /// Takes a record of `schedule`. Returns false if it is no state of a schedule.
@@ -42,7 +41,7 @@ final class RebuiltSchedules {
 
   private func write(_ key: ScheduleKey, in found: Schedules.State) {
     guard let state = waiting[key]?.first, found.record.map({ !$0.isNewer(than: state) }) ?? true else { return ended(key, nil) }
-    schedules.write(state, of: key, replacing: found, isSettled: true, now: now()) { [self] written in
+    schedules.write(state, of: key, replacing: found, isSettled: true, now: WallClock.milliseconds()) { [self] written in
       switch written {
       case .success(.written): adapt(key, state)
       case .success(.changed(let other)): write(key, in: other)

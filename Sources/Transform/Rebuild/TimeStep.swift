@@ -3,43 +3,43 @@
 /// It decides which partitions continue and which wait. So a mailbox fills and empties as it did before; otherwise it would get a whole
 /// month's requests before the first deletion.
 struct TimeStep {
-  private struct Progress {
-    /// The offsets that are not read yet.
+  private struct Partition {
     var unread: Range<Int64>
+    /// The greatest timestamp; `min` before the first record.
     var time = Int64.min
 
     var isDone: Bool { unread.isEmpty }
   }
 
-  private var partitions: [Int: Progress] = [:]
+  private var partitions: [Int: Partition] = [:]
   private let step: Int64
   /// How many offsets were read. Some have no record.
-  private(set) var read: Int64 = 0
+  private(set) var offsetsRead: Int64 = 0
 
   /// - Parameter milliseconds: how far a partition may be ahead of the last one.
   init(milliseconds: Int64) { step = milliseconds }
 
   /// Adds a partition, of which nothing was read yet.
-  mutating func add(_ index: Int, _ range: Range<Int64>) { partitions[index] = Progress(unread: range) }
+  mutating func add(_ index: Int, _ range: Range<Int64>) { partitions[index] = Partition(unread: range) }
 
   /// Takes a record. Returns whether it lies below its partition's end.
   mutating func take(_ index: Int, offset: Int64, timestamp: Int64) -> Bool {
-    guard let progress = partitions[index], !progress.isDone else { return false }
+    guard let partition = partitions[index], !partition.isDone else { return false }
     reached(index, timestamp)
-    ended(index, at: offset + 1)
-    return offset < progress.unread.upperBound
+    passed(index, below: offset + 1)
+    return offset < partition.unread.upperBound
   }
 
   /// Notes the timestamp of a partition's next record, which is not taken yet.
   mutating func reached(_ index: Int, _ timestamp: Int64) {
-    if let progress = partitions[index] { partitions[index]?.time = max(progress.time, timestamp) }
+    if let partition = partitions[index] { partitions[index]?.time = max(partition.time, timestamp) }
   }
 
-  /// The partition has no more records below this offset.
-  mutating func ended(_ index: Int, at offset: Int64) {
+  /// Everything below this offset is read.
+  mutating func passed(_ index: Int, below offset: Int64) {
     guard let unread = partitions[index]?.unread else { return }
     let next = min(max(offset, unread.lowerBound), unread.upperBound)
-    read += next - unread.lowerBound
+    offsetsRead += next - unread.lowerBound
     partitions[index]?.unread = next..<unread.upperBound
   }
 
@@ -62,11 +62,10 @@ struct TimeStep {
 
   /// Decides which partitions wait, and which continue.
   func decide() -> (wait: [Int], goOn: [Int]) {
-    let slowest = earliest
+    let slowest = max(earliest, 0)
     var (wait, goOn): ([Int], [Int]) = ([], [])
-    for (index, progress) in partitions {
-      let isAhead = slowest != .max && progress.time > slowest && progress.time - max(slowest, 0) > step
-      if progress.isDone || isAhead { wait.append(index) } else { goOn.append(index) }
+    for (index, partition) in partitions {
+      if !partition.isDone, max(partition.time, 0) - slowest <= step { goOn.append(index) } else { wait.append(index) }
     }
     return (wait, goOn)
   }

@@ -1,4 +1,3 @@
-import Kafka
 import Notifications
 
 /// Finds the incarnation of the requests topic if the group has no note of it. A value.
