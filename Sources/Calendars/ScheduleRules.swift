@@ -7,7 +7,7 @@ public import Notifications
 /// It has no clock and no connection. An event that is read again after a crash gets its first verdict, as long as the record remembers it.
 public struct ScheduleRules {
   /// The calendar that computes due times.
-  public var times: DueTimes
+  public var times = DueTimes()
   /// How late an occurrence may fire if its repeating trigger sets no bound, in milliseconds.
   public let late: Int64
   /// How long after its due time an occurrence with one attempt may fire, in milliseconds.
@@ -19,8 +19,8 @@ public struct ScheduleRules {
   /// Creates the rules with their bounds in milliseconds.
   ///
   /// By default a repeating trigger may be 15 minutes late, as on a phone, and one attempt takes half a minute.
-  public init(times: DueTimes = DueTimes(), late: Int64 = 900_000, oneAttempt: Int64 = 30_000) {
-    (self.times, self.late, self.oneAttempt) = (times, max(late, 0), oneAttempt)
+  public init(late: Int64 = 900_000, oneAttempt: Int64 = 30_000) {
+    (self.late, self.oneAttempt) = (max(late, 0), oneAttempt)
   }
 
   // MARK: Events and decisions

@@ -37,9 +37,6 @@ enum TerminalText {
   /// A number of things: `1 request`, `2 mailboxes`.
   static func count(_ number: some BinaryInteger, _ noun: String) -> String { ReadableText.count(number, noun) }
 
-  /// The plural of a noun.
-  static func plural(_ noun: String) -> String { ReadableText.plural(noun) }
-
   /// Appends spaces up to a width.
   static func padded(_ text: String, _ width: Int) -> String { text + spaces(width - text.count) }
 

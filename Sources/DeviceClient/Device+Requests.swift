@@ -1,4 +1,3 @@
-internal import EventLoop
 internal import Notifications
 
 /// What the notification center asks of the device.

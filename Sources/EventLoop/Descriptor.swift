@@ -38,6 +38,14 @@ public enum Descriptor {
     return bytes
   }
 
+  /// Writes what a folder lists to the disk; false with `errno` after an error.
+  public static func sync(folder: String) -> Bool {
+    let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    return fsync(descriptor) == 0
+  }
+
   /// Whether the last call was only interrupted, or would have blocked. Then it waits until the next may do something.
   private static func mayGoOn(_ descriptor: Int32, _ event: Int32) -> Bool {
     guard errno == EAGAIN else { return errno == EINTR }

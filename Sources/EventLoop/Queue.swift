@@ -1,16 +1,24 @@
 /// A queue whose front is removed in constant time.
-struct Queue<Element> {
+public struct Queue<Element> {
   private var elements: [Element] = []
   private var head = 0
 
-  var isEmpty: Bool { head == elements.count }
-  var count: Int { elements.count - head }
-  var first: Element? { isEmpty ? nil : elements[head] }
+  /// Makes an empty queue.
+  public init() {}
 
-  mutating func append(_ element: Element) { elements.append(element) }
+  /// Whether nothing is in it.
+  public var isEmpty: Bool { head == elements.count }
+  /// How many are in it.
+  public var count: Int { elements.count - head }
+  /// The oldest; nil if it is empty.
+  public var first: Element? { isEmpty ? nil : elements[head] }
 
+  /// Adds the newest.
+  public mutating func append(_ element: Element) { elements.append(element) }
+
+  /// Removes the oldest; nil if it is empty.
   @discardableResult
-  mutating func popFirst() -> Element? {
+  public mutating func popFirst() -> Element? {
     guard let element = first else { return nil }
     head += 1
     if isEmpty || head > 64 && head * 2 > elements.count {
@@ -20,7 +28,8 @@ struct Queue<Element> {
     return element
   }
 
-  mutating func popLast() -> Element? { isEmpty ? nil : elements.removeLast() }
+  /// Removes the newest; nil if it is empty.
+  public mutating func popLast() -> Element? { isEmpty ? nil : elements.removeLast() }
 }
 
 extension Queue: Sendable where Element: Sendable {}

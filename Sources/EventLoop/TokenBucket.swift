@@ -28,6 +28,6 @@ public struct TokenBucket: Sendable {
     return true
   }
 
-  /// Takes some, also more than there are: what is missing comes first.
-  public mutating func spend(_ count: Int) { tokens -= Double(count) }
+  /// Takes one, also if there is none: what is missing comes first.
+  public mutating func spend() { tokens -= 1 }
 }

@@ -68,7 +68,7 @@ public final class HTTPServer {
     self.sweep = sweep
     let limits = MessageParser.Limits(fields: configuration.maximumHeaderFields, bodyBytes: configuration.maximumBodyBytes)
     let bodies = BodyBudget(maximum: configuration.maximumBufferedBytes)
-    parsers = Pool(limit: 64) { MessageParser.requests(limits, bodies) }
+    parsers = Pool { MessageParser.requests(limits, bodies) }
     localAddress = address
     func listen(at address: SocketAddress) throws(EventLoopError) -> Listener {
       try Listener(on: loop, at: address, backlog: configuration.backlog, reusePort: configuration.reusePort) { [weak self] stream in
@@ -107,7 +107,7 @@ public final class HTTPServer {
     } else {
       statistics.open += 1
       if let network { connections[network, default: 0] += 1 }
-      listener?.pace?.spend(1)
+      listener?.pace?.spend()
       HTTPConnection(self, stream, of: network).start()
     }
   }

@@ -1,5 +1,4 @@
 import CHTTPParser
-import EventLoop
 import Glibc
 
 /// The bytes of the bodies that a server's connections are receiving.

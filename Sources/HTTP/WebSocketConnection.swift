@@ -255,7 +255,6 @@ public final class WebSocketConnection: SweepMember, StreamHandler {
       lastPong = nil
       send(pong)
     }
-    if phase == .open { handler?.webSocketDrained() }
   }
 
   /// Notes the end of its stream.

@@ -11,7 +11,7 @@ final class WebSocketEndpoint {
   /// Called after a connection's stream is closed, with its network in the count.
   var onStreamEnd: (PeerNetwork?) -> Void = { _ in }
 
-  private var readers = Pool(limit: 64) { FrameReader() }
+  private var readers = Pool { FrameReader() }
   private var random = SystemRandomNumberGenerator()
   private var ends: [(connection: WebSocketConnection, end: WebSocketEnd)] = []
   private var endTimer: Timer?

@@ -12,8 +12,6 @@ public protocol WebSocketHandler: AnyObject {
   func webSocketReceived(text: UnsafeRawBufferPointer)
   /// A whole binary message.
   func webSocketReceived(binary: UnsafeRawBufferPointer)
-  /// The kernel has all that was sent.
-  func webSocketDrained()
   /// The connection has ended. Called exactly once, last, and never inside a call of the connection.
   ///
   /// It comes at once after the peer closes, breaks the rules, is too slow or is gone. After `close` it comes when the peer has agreed, or
@@ -24,6 +22,4 @@ public protocol WebSocketHandler: AnyObject {
 extension WebSocketHandler {
   /// Allows any number of frames.
   public func webSocketTakesFrame() -> Bool { true }
-  /// Does nothing.
-  public func webSocketDrained() {}
 }

@@ -4,16 +4,14 @@ public struct WriteLimits: Sendable, Hashable {
   public static let standardBatchBytes = 1_048_588
 
   /// The limit of a batch in bytes by topic, if known.
-  public var batchBytes: [String: Int]
+  public var batchBytes: [String: Int] = [:]
   /// How many copies must be in sync for a write, by topic, if known.
   public var minimumInSync: [String: Int]
   /// Topics whose settings this client may not read, with the error.
-  public var unknown: [String: KafkaError]
+  public var unknown: [String: KafkaError] = [:]
 
-  /// Limits of some topics; all others have the defaults.
-  public init(batchBytes: [String: Int] = [:], minimumInSync: [String: Int] = [:], unknown: [String: KafkaError] = [:]) {
-    (self.batchBytes, self.minimumInSync, self.unknown) = (batchBytes, minimumInSync, unknown)
-  }
+  /// Limits with the defaults of brokers, but for these.
+  public init(minimumInSync: [String: Int] = [:]) { self.minimumInSync = minimumInSync }
 
   /// The limit of a batch of a topic, in bytes; the default if unknown.
   public func batchBytes(of topic: String) -> Int { batchBytes[topic] ?? Self.standardBatchBytes }

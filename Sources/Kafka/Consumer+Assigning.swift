@@ -1,5 +1,4 @@
 import CRdKafka
-import EventLoop
 
 /// Reading partitions without a group, and the group's committed offsets.
 extension Consumer {

@@ -3,7 +3,7 @@ import EventLoop
 
 /// Partitions of the group that begin when and where the handler says (`Options.offersPartitions`).
 extension Consumer {
-  func offer(_ indexes: [Int]) { if !indexes.isEmpty { handler?.consumerOffered(indexes.map { partitions.assigned($0) }) } }
+  func offer(_ indexes: [Int]) { if !indexes.isEmpty { handler?.consumerOffered() } }
 
   /// The partitions that were offered to the handler and that it has not begun.
   public var offers: [AssignedPartition] {
@@ -53,7 +53,7 @@ extension Consumer {
   ///
   /// It asks the brokers for the first record after the time of the last one that was given. If the log is the same, that record comes
   /// after the last one.
-  public func startReplacedAgain(timeoutMilliseconds: Int32 = 3_000) async throws(KafkaError) {
+  public func startReplacedAgain() async throws(KafkaError) {
     let operation = "look for topics that were made again"
     try requireOpen(operation)
     let times = partitions.lastTimes
@@ -61,7 +61,7 @@ extension Consumer {
     isLookingForReplaced = true
     defer { isLookingForReplaced = false }
     let asked = times.map { ($0.partition.topicPartition, $0.milliseconds + 1) }
-    let found = try await client.ask(operation, for: timeoutMilliseconds) { client, timeout throws(KafkaError) in
+    let found = try await client.ask(operation, for: 3_000) { client, timeout throws(KafkaError) in
       try firstOffsets(of: asked, client, timeout)
     }
     for (partition, milliseconds) in times {

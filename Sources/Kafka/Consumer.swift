@@ -1,6 +1,5 @@
 import CRdKafka
 public import EventLoop
-import Synchronization
 
 /// A consumer on a loop, in a group (`subscribe`) or with partitions of its own choice (`assign`).
 ///
@@ -18,8 +17,6 @@ public final class Consumer {
     public var group: String?
     /// The name of a static member, by which others can remove it from the group; unique in the group.
     public var instanceID: String?
-    /// Where reading begins if the group has committed nothing. At the oldest record, else at the newest.
-    public var beginsAtEarliest = true
     /// Whether the handler is called when the consumer reaches a partition's end.
     public var reportsPartitionEnd = false
     /// How many bytes a fetch waits for, and how long at most in milliseconds. With one byte a fetch brings the first record at once, often
@@ -116,7 +113,7 @@ public final class Consumer {
     self.configuration = configuration
     let defaults = [
       "group.id": "\(configuration.clientID).ungrouped",
-      "auto.offset.reset": options.beginsAtEarliest ? "earliest" : "latest",
+      "auto.offset.reset": "earliest",
       // Without the check, librdkafka may fetch a batch with a flipped bit for ever, in silence.
       "check.crcs": "true",
       "enable.partition.eof": options.reportsPartitionEnd ? "true" : "false",

@@ -1,5 +1,3 @@
-import EventLoop
-
 /// A partition of a consumer, with a small index and the generation of its assignment.
 public struct AssignedPartition: Sendable, Hashable {
   /// Which partition.
@@ -22,7 +20,7 @@ public protocol ConsumerHandler: AnyObject {
   func consumerReceived(_ batch: RecordBatch)
 
   /// The group has assigned partitions, and the consumer reads none before `begin`. Only with `offersPartitions`.
-  func consumerOffered(_ partitions: [AssignedPartition])
+  func consumerOffered()
 
   /// Partitions are assigned, for the first time or again. None is paused: pause here those that must wait.
   func consumerAssigned(_ partitions: [AssignedPartition])
@@ -47,7 +45,7 @@ public protocol ConsumerHandler: AnyObject {
 
 extension ConsumerHandler {
   /// Does nothing, for owners that want no offers.
-  public func consumerOffered(_ partitions: [AssignedPartition]) {}
+  public func consumerOffered() {}
 
   /// Reports it as a failure like others.
   public func consumerFoundUnreadable(_ stretch: UnreadableStretch) -> Bool {

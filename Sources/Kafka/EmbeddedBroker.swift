@@ -53,8 +53,8 @@ public final class EmbeddedBroker: @unchecked Sendable {
   public var configuration: KafkaConfiguration { KafkaConfiguration(bootstrapServers: bootstrapServers, properties: Self.clientProperties) }
 
   /// Creates a topic.
-  public func createTopic(_ name: String, partitions: Int32, replication: Int32 = 1) throws(KafkaError) {
-    try whileOpen("create topic \(name)") { rd_kafka_mock_topic_create($0, name, partitions, replication).rawValue }
+  public func createTopic(_ name: String, partitions: Int32) throws(KafkaError) {
+    try whileOpen("create topic \(name)") { rd_kafka_mock_topic_create($0, name, partitions, 1).rawValue }
   }
 
   /// Stops all brokers. Their records are lost.

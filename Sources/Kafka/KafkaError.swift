@@ -177,11 +177,6 @@ extension KafkaError {
   static func of(_ error: OpaquePointer?, _ operation: @autoclosure () -> String) -> KafkaError? {
     error.map { KafkaError(consuming: $0, operation()) }
   }
-
-  /// Makes an error from the code of a call; nil for success.
-  static func of(_ code: rd_kafka_resp_err_t, _ operation: @autoclosure () -> String) -> KafkaError? {
-    code == RD_KAFKA_RESP_ERR_NO_ERROR ? nil : KafkaError(code, operation())
-  }
 }
 
 /// Throws for anything but success.

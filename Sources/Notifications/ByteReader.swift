@@ -34,7 +34,7 @@ public struct ByteReader {
 
 extension UnsafeRawBufferPointer {
   /// No bytes.
-  static var none: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: nil, count: 0) }
+  package static var empty: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: nil, count: 0) }
 
   /// Whether the bytes equal a word of the program.
   @inline(__always)
@@ -82,7 +82,7 @@ extension UnsafeRawBufferPointer {
   }
 
   /// The bytes as text. Bytes that are not UTF-8 become U+FFFD.
-  var text: String { String(decoding: self, as: UTF8.self) }
+  package var text: String { String(decoding: self, as: UTF8.self) }
 
   /// Whether the bytes are UTF-8 without control characters (U+0000 to U+001F, U+007F).
   var isPlainText: Bool {

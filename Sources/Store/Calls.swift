@@ -7,9 +7,7 @@ final class Calls: RedisReplyHandler {
   typealias Then = (Result<RedisReplyView, StoreError>) -> Void
   private var waiting = SlotTable<Then>()
   /// The call that is being written.
-  var command: RedisCommand
-
-  init(reserving capacity: Int = 1024) { command = RedisCommand(reserving: capacity) }
+  var command = RedisCommand(reserving: 1024)
 
   /// Sends what was written to `command`. If the connection does not accept it, `then` gets the failure at once.
   func send(over shard: RedisConnection, _ then: @escaping Then) {

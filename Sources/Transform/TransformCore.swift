@@ -1,6 +1,5 @@
 import EventLoop
 import Kafka
-import Notifications
 import Store
 import Worker
 
@@ -423,7 +422,7 @@ extension TransformCore: ConsumerHandler {
     if !lane.state.phase.isEnding { intake?.received(batch) }
   }
 
-  func consumerOffered(_ partitions: [AssignedPartition]) { run(.compare) }
+  func consumerOffered() { run(.compare) }
 
   func consumerAssigned(_ assigned: [AssignedPartition]) {
     member?.committer?.assigned(assigned)

@@ -81,7 +81,7 @@ public final class TransformMetrics: Sendable {
     partitions = registry.shared(MetricNames.partitions)
     unjournaledPartitions = registry.shared(MetricNames.unjournaledPartitions)
     self.registry = registry
-    clients = ClientMetrics(registry, lane: lane, redisErrors: Shards.errorKinds)
+    clients = ClientMetrics(registry, lane: lane)
     transformed = registry.make(MetricNames.transformed)
     let reasons = RejectionReason.allCases.map(\.rawValue) + [DeadLetter.poison, DeadLetter.unreadable]
     deadLetters = Dictionary(

@@ -1,5 +1,3 @@
-import Kafka
-
 /// Work of the lane's actor that waits for Redis or Kafka, and so takes several turns of the loop.
 enum TransformTask: Sendable {
   /// Compare the markers.

@@ -181,7 +181,7 @@ private final class Rules {
     forged[7].owner = 1
     for firing in forged + [try Self.fire(scheduled, 2)] {
       #expect("\(rules.decide(firing, nil).verdict)" == "ignored")
-      let ended = try #require(rules.end(scheduled, .filtered))
+      let ended = try #require(rules.end(scheduled, .evicted))
       #expect("\(rules.decide(firing, ended).verdict)" == "ignored")
     }
     for firing in forged {

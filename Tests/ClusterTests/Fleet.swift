@@ -125,9 +125,8 @@ final class Fleet: Sendable {
 }
 
 /// Publishes plain requests to devices at a steady rate, until it is told to stop.
-actor SteadyPublisher {
+actor SteadyPublisher: LoopActor {
   nonisolated let loop = EventLoop(name: "publisher")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var isStopping = false
   private let failures = Failures()
   private var published: [[String]] = []

@@ -119,9 +119,8 @@ import Worker
   }
 
   /// A port that somebody listens at.
-  private actor Taken {
+  private actor Taken: LoopActor {
     nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     private var listener: Listener?
     var address: SocketAddress { listener?.localAddress ?? SocketAddress(host: "127.0.0.1", port: 0) }
 

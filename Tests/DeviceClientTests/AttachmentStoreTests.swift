@@ -609,11 +609,10 @@ import Testing
 }
 
 /// A fetcher whose files never come, at a time that stands still.
-private actor StandingFetcher {
+private actor StandingFetcher: LoopActor {
   static let now: Int64 = 1_700_000_000_000
 
   nonisolated let loop = EventLoop(name: "device")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var fetcher: AttachmentFetcher?
   private var kept: [DeliveredNotification] = []
   private(set) var told: [String] = []

@@ -163,9 +163,8 @@ import Testing
 }
 
 /// A writer whose batches are noted, and finished by the test.
-private actor WriterLane {
+private actor WriterLane: LoopActor {
   nonisolated let loop = EventLoop(name: "writer")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   final class Batches { var all: [[StateChange]] = [] }
 

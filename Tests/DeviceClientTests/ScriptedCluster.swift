@@ -9,9 +9,8 @@ import TestSupport
 import Testing
 
 /// A server of `carillon.v1` that does what a test says, on a real socket.
-actor ScriptedCluster {
+actor ScriptedCluster: LoopActor {
   nonisolated let loop = EventLoop(name: "scripted")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   private var server: HTTPServer?
   private let script = Script()

@@ -5,9 +5,8 @@ import TestSupport
 import Testing
 
 /// The asynchronous face of what a test does on a loop.
-private actor Lane {
+private actor Lane: LoopActor {
   nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var count = 0
 
   init(_ loop: EventLoop) { self.loop = loop }

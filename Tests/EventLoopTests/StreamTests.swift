@@ -16,9 +16,8 @@ private final class Peer: StreamHandler {
   func streamDrained() {}
 }
 
-private actor Lane {
+private actor Lane: LoopActor {
   nonisolated let loop = EventLoop(name: "streams")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   /// What a client has received when a server wrote `buffers` of `size` bytes each, then finished.
   func receive(buffers: Int, size: Int) async throws -> [UInt8] {

@@ -37,11 +37,10 @@ import Testing
   }
 
   /// A lane that calls extensions.
-  actor Lane {
+  actor Lane: LoopActor {
     static let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
     nonisolated let loop = EventLoop(name: "calls-test")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     private var calls: ExtensionCalls?
 
     @concurrent static func with(

@@ -86,16 +86,4 @@ import Testing
       #expect((1000...AdmissionGate.longestAbsence).contains(time))
     }
   }
-
-  @Test func memoryOfAQueueThatMovesStaysBounded() {
-    var gate = AdmissionGate(maximumInFlight: 1, perSecond: 1000, waitMilliseconds: 1000)
-    _ = gate.arrived(0, now: 0)
-    for generation in UInt64(1)...100_000 {
-      _ = gate.arrived(generation, now: generation)
-      gate.ended()
-      _ = gate.next(now: generation, isThere: { _ in true })
-      #expect(gate.waitingCount <= 1000)
-    }
-    #expect(gate.storedCount <= 3 * 1024)
-  }
 }

@@ -13,9 +13,8 @@ import Worker
 @testable import FanOut
 
 /// One fan-out lane on an embedded broker and a Redis of its own, with devices that do what a test says.
-actor LaneFixture {
+actor LaneFixture: LoopActor {
   nonisolated let loop = EventLoop(name: "devices")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   nonisolated let kafka: KafkaFixture
   nonisolated let redis: PrivateServer
   nonisolated let metrics = MetricRegistry()

@@ -18,9 +18,8 @@ import Worker
   private static let content = "GIF89a" + String(repeating: "0123456789", count: 50_000)
 
   /// A server with one file, and a client.
-  private actor Place {
+  private actor Place: LoopActor {
     nonisolated let loop = EventLoop(name: "media-test")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     let base: String
     let metrics: MetricRegistry
     private var client: HTTPClient?

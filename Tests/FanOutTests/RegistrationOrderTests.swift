@@ -18,9 +18,8 @@ import Worker
     func producerFailed(_ error: KafkaError) {}
   }
 
-  private actor Lane {
+  private actor Lane: LoopActor {
     nonisolated let loop = EventLoop(name: "registrations")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     private var producer: EventProducer?
     private(set) var begun = 0
 

@@ -30,9 +30,8 @@ import Worker
   }
 
   /// A server that has nothing but these pages.
-  private actor Place {
-    private nonisolated let loop = EventLoop(name: "web-test")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private actor Place: LoopActor {
+    nonisolated let loop = EventLoop(name: "web-test")
     private let settings: FanOutSettings
     private var server: HTTPServer?
 

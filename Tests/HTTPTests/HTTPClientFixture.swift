@@ -4,9 +4,8 @@ import TestSupport
 import Testing
 
 /// A client on a loop of its own.
-actor HTTPClientLane {
+actor HTTPClientLane: LoopActor {
   nonisolated let loop = EventLoop(name: "client-test")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var client: HTTPClient?
   /// The body that a test pulls.
   var pulled: HTTPPulledBody?

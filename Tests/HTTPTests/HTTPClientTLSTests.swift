@@ -8,9 +8,8 @@ import Testing
 private let openssl = "/usr/bin/openssl"
 
 /// `openssl s_server` with a certificate of its own for `good.test`.
-private actor TLSServer {
+private actor TLSServer: LoopActor {
   nonisolated let loop = EventLoop(name: "tls-server")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   nonisolated let certificateFile: String
   private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("carillon-tls-\(UUID().uuidString)")
   private var server: ChildProcess?

@@ -219,9 +219,8 @@ import Testing
 }
 
 /// Clients that connect to a server that is none, a few at a time.
-private actor FuzzedClients {
+private actor FuzzedClients: LoopActor {
   nonisolated let loop = EventLoop(name: "fuzzed-clients")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var left = 0
   private var refused = 0
   private var connected = 0

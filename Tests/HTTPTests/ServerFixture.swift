@@ -5,9 +5,8 @@ import Testing
 @testable import HTTP
 
 /// A server on a loop of its own, with routes that show how it behaves.
-actor ServerFixture {
+actor ServerFixture: LoopActor {
   nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var server: HTTPServer?
   private var tunnel: TLSTunnel?
   private let held = HeldResponders()
@@ -188,7 +187,6 @@ final class WebSocketLog {
   var connections: [WebSocketConnection] = []
   var opened = 0
   var ends: [WebSocketEnd] = []
-  var drained = 0
 }
 
 /// Sends back each message as it came.
@@ -228,8 +226,6 @@ final class EchoHandler: WebSocketHandler {
   func webSocketReceived(binary: UnsafeRawBufferPointer) {
     connection?.send(.make(WebSocketFrame.Opcode.binary, binary.count) { $0.copyMemory(from: binary) })
   }
-
-  func webSocketDrained() { log.drained += 1 }
 
   func webSocketEnded(_ end: WebSocketEnd) {
     log.ends.append(end)

@@ -6,9 +6,8 @@ import Testing
 @testable import HTTP
 
 /// A client that connects with TLS.
-private actor TLSClientLane {
+private actor TLSClientLane: LoopActor {
   nonisolated let loop = EventLoop(name: "tls-client")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var client: WebSocketClient?
   private let log = WebSocketLog()
 

@@ -5,9 +5,8 @@ import TestSupport
 @testable import HTTP
 
 /// Carries connections without TLS to a server with TLS, so that tests for both need no client of their own.
-actor TLSTunnel {
+actor TLSTunnel: LoopActor {
   nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let server: Int
   private let authorities: [UInt8]
   private var context: TLSContext?

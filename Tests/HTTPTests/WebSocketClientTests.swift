@@ -44,9 +44,8 @@ private final class Impostor: StreamHandler {
   func streamEnded(_ end: StreamEnd) {}
 }
 
-private actor ClientLane {
+private actor ClientLane: LoopActor {
   nonisolated let loop = EventLoop(name: "client-test")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let handler = ClientHandler()
   private var listener: Listener?
 

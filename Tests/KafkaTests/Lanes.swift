@@ -18,7 +18,7 @@ enum Finishing: Sendable {
 }
 
 /// A consumer on a loop of its own that remembers what it is told.
-actor ConsumerLane {
+actor ConsumerLane: LoopActor {
   private final class Core: ConsumerHandler {
     let finishing: Finishing
     var consumer: Consumer?
@@ -81,7 +81,6 @@ actor ConsumerLane {
   }
 
   nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var core: Core?
 
   init(_ name: String = "consumer") { loop = EventLoop(name: name) }
@@ -214,7 +213,7 @@ actor ConsumerLane {
 }
 
 /// A producer on a loop of its own that remembers its reports.
-actor ProducerLane {
+actor ProducerLane: LoopActor {
   private final class Core: ProducerHandler {
     var producer: Producer?
     var reports: [DeliveryReport] = []
@@ -226,7 +225,6 @@ actor ProducerLane {
   }
 
   nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var core: Core?
 
   init() { loop = EventLoop(name: "producer") }

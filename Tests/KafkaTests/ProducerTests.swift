@@ -371,7 +371,7 @@ func wallClock() -> Int {
 }
 
 /// Copies records with their headers and one more.
-private actor Copier {
+private actor Copier: LoopActor {
   private final class Core: ConsumerHandler, ProducerHandler {
     var producer: Producer?
     var topic: ProducerTopic?
@@ -399,7 +399,6 @@ private actor Copier {
   }
 
   nonisolated let loop = EventLoop(name: "copier")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   func run(_ configuration: KafkaConfiguration, from source: TopicPartition, to target: String, count: Int) async throws {
     let core = Core()

@@ -30,9 +30,8 @@ import Testing
 
 @Suite(.enabled(if: BombWriter.isPossible, "\(KafkaFixture.howToGetOne)"))
 struct UnreadableTests {
-  private actor Lane {
+  private actor Lane: LoopActor {
     nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     private let records = Records()
     private var consumer: Consumer?
     init(_ loop: EventLoop) { self.loop = loop }

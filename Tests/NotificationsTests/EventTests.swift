@@ -122,7 +122,8 @@ extension Event {
     let bytes: [UInt8] = [0xFF, 0x00, 0x22]
     let event = try bytes.withUnsafeBytes { bytes in
       let record = RequestRecord(
-        key: bytes, value: .none, headers: RequestHeaders(), topic: .none, position: SourcePosition(partition: 0, offset: 0, timestamp: 0))
+        key: bytes, value: .empty, headers: RequestHeaders(), topic: .empty, position: SourcePosition(partition: 0, offset: 0, timestamp: 0)
+      )
       envelope = RequestEnvelope(record)
       return try told(EventFacts(.rejected, of: envelope))
     }

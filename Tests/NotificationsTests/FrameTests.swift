@@ -22,7 +22,7 @@ import Testing
       var buffer = ByteBuffer()
       try AttachmentTests.field([AttachmentTests.photo]).withUnsafeBytes { attachments in
         try DeliveryEntry(
-          published, payload: published.payload, PayloadFacts(checking: published.payload), extensions: .none, attachments: attachments
+          published, payload: published.payload, PayloadFacts(checking: published.payload), extensions: .empty, attachments: attachments
         ).append(to: &buffer)
       }
       return buffer.withUnsafeBytes { Array($0) }

@@ -30,7 +30,7 @@ import Testing
   /// Calls `body` with the record that a text stands for; its pieces lie in blocks of their own.
   private static func withRecord<R>(_ text: UnsafeRawBufferPointer, _ body: (RequestRecord) throws -> R) rethrows -> R {
     var headers = RequestHeaders()
-    var key = UnsafeRawBufferPointer.none
+    var key = UnsafeRawBufferPointer.empty
     var rest = text[...]
     while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
       let line = rest[rest.startIndex..<end]

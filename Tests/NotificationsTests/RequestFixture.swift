@@ -11,7 +11,7 @@ final class RequestFixture {
     topic: String = "notifications.requests",
     position: SourcePosition = SourcePosition(partition: 3, offset: 42, timestamp: 1_700_000_000_123), cluster: String? = nil
   ) {
-    record = RequestRecord(key: .none, value: .none, headers: RequestHeaders(), topic: .none, position: position)
+    record = RequestRecord(key: .empty, value: .empty, headers: RequestHeaders(), topic: .empty, position: position)
     record.key = bytes(key)
     record.value = bytes(value)
     record.topic = bytes(topic)
@@ -22,7 +22,7 @@ final class RequestFixture {
   }
 
   func bytes(_ text: String?) -> UnsafeRawBufferPointer {
-    guard let text else { return .none }
+    guard let text else { return .empty }
     let block = UnsafeMutableRawBufferPointer.allocate(byteCount: max(text.utf8.count, 1), alignment: 1)
     block.copyBytes(from: text.utf8)
     return UnsafeRawBufferPointer(rebasing: block[0..<text.utf8.count])

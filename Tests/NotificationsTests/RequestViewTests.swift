@@ -212,7 +212,7 @@ import Testing
     view.forEachIdentifier { names.append($0.text) }
     #expect(view.removesAll && names == ["\(view.envelope.id)"])
     var buffer = ByteBuffer()
-    try DeliveryEntry(removing: .none, by: view, id: view.envelope.id).append(to: &buffer)
+    try DeliveryEntry(removing: .empty, by: view, id: view.envelope.id).append(to: &buffer)
     let frame = try buffer.withUnsafeBytes { bytes in
       let entry = try #require(DeliveryEntryView(kept: bytes))
       #expect(entry.removesAll)

@@ -260,9 +260,8 @@ import Worker
     }
   }
 
-  private actor RecordLane {
+  private actor RecordLane: LoopActor {
     nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     init(_ loop: EventLoop) { self.loop = loop }
 
     /// Which of the records are letters for the audit.

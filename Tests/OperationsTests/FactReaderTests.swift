@@ -12,9 +12,8 @@ import Worker
   private static let token = String(repeating: "ab", count: 32)
   private static let id = "6f0c1a2e-0a4b-4c8e-9d52-3f6f6a9b1c11"
 
-  private actor Lane {
+  private actor Lane: LoopActor {
     nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     init(_ loop: EventLoop) { self.loop = loop }
 
     func facts(_ topic: String, _ kafka: KafkaFixture, _ read: @escaping @Sendable (RecordView) -> AuditFact?) async throws -> [AuditFact?]
@@ -103,7 +102,7 @@ import Worker
             facts.type = .response
             facts.details = .response(UnsafeRawBufferPointer(response), action: UnsafeRawBufferPointer(response), userText: nil, at: 5)
             write(facts)
-            facts.device = .nothing
+            facts.device = .empty
             facts.type = .addressed
             facts.details = .addressed(devices: 12)
             write(facts)

@@ -40,9 +40,8 @@ import Worker
     }
   }
 
-  private actor Committer {
+  private actor Committer: LoopActor {
     nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     init(_ loop: EventLoop) { self.loop = loop }
 
     private final class Silent: ConsumerHandler {
@@ -156,9 +155,8 @@ import Worker
   }
 
   /// A member of the group that reads nothing on.
-  private actor Member {
+  private actor Member: LoopActor {
     nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     init(_ loop: EventLoop) { self.loop = loop }
 
     private final class Owner: ConsumerHandler {

@@ -9,9 +9,8 @@ import Worker
 
 /// What the tools read out of the record of a request.
 @Suite struct PublishedRequestTests {
-  private actor Lane {
+  private actor Lane: LoopActor {
     nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     init(_ loop: EventLoop) { self.loop = loop }
 
     func requests(_ rules: RequestRules, _ kafka: KafkaFixture) async throws -> [PublishedRequest] {

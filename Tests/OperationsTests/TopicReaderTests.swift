@@ -7,9 +7,8 @@ import Testing
 import Worker
 
 @Suite struct TopicReaderTests {
-  private actor Lane {
+  private actor Lane: LoopActor {
     nonisolated let loop: EventLoop
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     init(_ loop: EventLoop) { self.loop = loop }
 
     func read(_ stretches: [TopicStretch], _ kafka: KafkaFixture) async throws -> [TestRecord] {

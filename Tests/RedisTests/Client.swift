@@ -33,9 +33,8 @@ final class Recorder: RedisReplyHandler {
 }
 
 /// A connection's asynchronous face in the tests: an actor of a loop of its own.
-actor Client {
+actor Client: LoopActor {
   nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let configuration: RedisConfiguration
   private var connection: RedisConnection?
   private let recorder = Recorder()

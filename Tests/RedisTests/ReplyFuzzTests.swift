@@ -45,9 +45,8 @@ import Testing
     func redisFailed(tag: UInt64, error: RedisError) { answered += 1 }
   }
 
-  private actor Connections {
+  private actor Connections: LoopActor {
     nonisolated let loop = EventLoop(name: "redis-fuzz")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     private let asker = Asker()
     private var all: [RedisConnection] = []
     private let script = RedisScript("return 1")

@@ -71,9 +71,8 @@ import Testing
     }
   }
 
-  private actor Lane {
-    private nonisolated let loop = EventLoop(name: "clock")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  private actor Lane: LoopActor {
+    nonisolated let loop = EventLoop(name: "clock")
 
     func offset(_ store: StoreConfiguration) async throws -> ClockOffset? {
       let shards = Shards(on: loop, store, clientName: "test")

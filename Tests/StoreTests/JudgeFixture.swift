@@ -88,9 +88,8 @@ extension NotificationID {
 }
 
 /// A judge on a Redis of the test's own.
-actor TestJudge {
+actor TestJudge: LoopActor {
   nonisolated let loop = EventLoop(name: "judge")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let buckets: Int
   private var redis: RedisConnection?
   var shards: Shards?

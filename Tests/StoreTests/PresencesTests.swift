@@ -49,9 +49,8 @@ import Testing
 }
 
 /// The sessions of one registered device.
-private actor PresenceLane {
+private actor PresenceLane: LoopActor {
   nonisolated let loop = EventLoop(name: "presences")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let probe: RedisProbe
   private var shards: Shards?
   private var presences: Presences?

@@ -7,9 +7,8 @@ import Testing
 @testable import Store
 
 /// The schedules on a Redis of the test's own.
-actor TestSchedules {
+actor TestSchedules: LoopActor {
   nonisolated let loop = EventLoop(name: "schedules")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var redis: RedisConnection?
   private var parts: (shards: Shards, schedules: Schedules)?
 

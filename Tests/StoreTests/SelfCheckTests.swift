@@ -31,9 +31,8 @@ import Testing
     }
   }
 
-  private actor Checked {
+  private actor Checked: LoopActor {
     nonisolated let loop = EventLoop(name: "check")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     private let address: RedisAddress
     private var parts: (shards: Shards, check: SelfCheck)?
 

@@ -7,9 +7,8 @@ import Testing
 
 /// The processor time of a real Redis.
 @Suite struct ServerProcessorTests {
-  private actor Reader {
+  private actor Reader: LoopActor {
     nonisolated let loop = EventLoop(name: "processor")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     func read(_ configuration: StoreConfiguration) async throws -> [Double?] {
       let shards = Shards(on: loop, configuration, clientName: "test")

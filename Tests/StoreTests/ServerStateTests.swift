@@ -6,9 +6,8 @@ import Testing
 
 /// What real servers report of themselves, and what is found wrong with them.
 @Suite struct ServerStateTests {
-  private actor Reader {
+  private actor Reader: LoopActor {
     nonisolated let loop = EventLoop(name: "state")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     func state(of address: RedisAddress) async throws -> ServerState {
       var configuration = StoreConfiguration(address, buckets: 4)

@@ -27,9 +27,8 @@ import Testing
     }
   }
 
-  private actor Place {
+  private actor Place: LoopActor {
     nonisolated let loop = EventLoop(name: "workers")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     nonisolated let redis: RedisProbe
     private var shards: Shards?
     private let mends = Mends()

@@ -28,11 +28,9 @@ public struct ClusterFailure: Error, CustomStringConvertible {
 /// A cluster for one test: `carillon` processes on a Kafka with topics of their own and a private Redis.
 ///
 /// Whatever it started is ended with it. When the test's body throws, the tails of all logs are printed.
-public actor ClusterFixture {
+public actor ClusterFixture: LoopActor {
   /// The loop that watches the processes.
   public nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   /// The bootstrap servers.
   public nonisolated let kafka: String
   /// What the topics' names begin with.
@@ -181,11 +179,9 @@ public actor ClusterFixture {
 }
 
 /// A process of a cluster: a worker, a tool or a client. Its standard output and error go to one log.
-public actor ClusterProcess {
+public actor ClusterProcess: LoopActor {
   /// The loop that watches it.
   public nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   /// What the log is called after.
   public nonisolated let name: String
   private nonisolated let log: String

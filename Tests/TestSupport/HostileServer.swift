@@ -1,11 +1,9 @@
 public import EventLoop
 
 /// A server that answers whatever it is told, piece by piece: for clients that must survive it.
-public actor HostileServer {
+public actor HostileServer: LoopActor {
   /// The loop that it lives on.
   public nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let state = State()
 
   private final class State {

@@ -190,9 +190,8 @@ private final class Reports: ProducerHandler {
   func producerFailed(_ error: KafkaError) { if error.isFatal { failure = error } }
 }
 
-private actor Publisher {
+private actor Publisher: LoopActor {
   nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   init(_ loop: EventLoop) { self.loop = loop }
 
@@ -233,9 +232,8 @@ private final class Collector: ConsumerHandler {
   func consumerFailed(_ error: KafkaError) {}
 }
 
-private actor Reader {
+private actor Reader: LoopActor {
   nonisolated let loop: EventLoop
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
   init(_ loop: EventLoop) { self.loop = loop }
 

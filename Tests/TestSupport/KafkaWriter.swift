@@ -2,11 +2,9 @@ public import EventLoop
 public import Kafka
 
 /// Writes single records, each within a few milliseconds: for tests in which it matters what happens soon after.
-public actor KafkaWriter {
+public actor KafkaWriter: LoopActor {
   /// The loop that it lives on.
   public nonisolated let loop: EventLoop
-  /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let configuration: KafkaConfiguration
   private var producer: Producer?
 

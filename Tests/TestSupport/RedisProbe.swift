@@ -2,11 +2,9 @@ public import EventLoop
 public import Redis
 
 /// Commands to a Redis, for tests that look into it, or put there what nobody of ours has put.
-public actor RedisProbe {
+public actor RedisProbe: LoopActor {
   /// The loop of its connection.
   public nonisolated let loop = EventLoop(name: "redis-probe")
-  /// The loop is its executor.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var connection: RedisConnection?
 
   /// Gives `body` a connection to a server, and closes it afterwards.

@@ -92,7 +92,7 @@ import Testing
     let offset: Int64
   }
 
-  private actor Processes {
+  private actor Processes: LoopActor {
     /// What became of the records that end processes.
     struct Found: Sendable {
       /// Processes that have ended.
@@ -132,7 +132,6 @@ import Testing
     }
 
     nonisolated let loop = EventLoop(name: "bisection")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     private let fault: Fault
     private let what: Case
     /// As a consumer gives them: some of one partition, then some of the other.

@@ -55,7 +55,7 @@ import Worker
 }
 
 /// A consumer whose offers are begun where the markers are, and which gives its partition up only when a test consents.
-private actor CheckpointsLane {
+private actor CheckpointsLane: LoopActor {
   private final class Parts: ConsumerHandler, CheckpointsOwner {
     let topics = Topics(prefix: KafkaFixture.unique("checkpoints") + ".")
     let shards: Shards
@@ -92,7 +92,6 @@ private actor CheckpointsLane {
   }
 
   nonisolated let loop = EventLoop(name: "checkpoints")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private var parts: Parts?
   private var partition: AssignedPartition?
   private var leaving: Task<Void, Never>?

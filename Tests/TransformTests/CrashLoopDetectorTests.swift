@@ -11,9 +11,8 @@ import Testing
 @Suite struct CrashLoopDetectorTests {
   private static let partition = MarkedPartition.requests(3)
 
-  private actor Lane {
+  private actor Lane: LoopActor {
     nonisolated let loop = EventLoop(name: "crashes")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
     private var parts: Parts?
     private let owner = Owner()
 

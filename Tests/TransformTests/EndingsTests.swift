@@ -43,9 +43,8 @@ import Worker
 }
 
 /// Endings on a loop of their own.
-private actor EndingsLane {
+private actor EndingsLane: LoopActor {
   nonisolated let loop = EventLoop(name: "endings")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   private let address: RedisAddress
   private var parts: Parts?
 

@@ -9,9 +9,8 @@ import Testing
 @testable import Transform
 
 /// Several workers' appliers on one Redis.
-private actor Appliers {
+private actor Appliers: LoopActor {
   nonisolated let loop = EventLoop(name: "appliers")
-  nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
   /// The Redis that the appliers share.
   nonisolated let address: RedisAddress
   private let dueTimes: Int

@@ -187,9 +187,8 @@ import Worker
     }
   }
 
-  private actor Reading {
+  private actor Reading: LoopActor {
     nonisolated let loop = EventLoop(name: "applications")
-    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     func start(_ kafka: KafkaFixture, _ topics: Topics) async throws {
       let reader = ApplicationsReader(on: loop, kafka.configuration, topics, logger: .silent, health: nil)

@@ -1,7 +1,4 @@
-import EventLoop
-import JSON
 import Notifications
-import Operations
 import Worker
 
 /// `carillon applications limit`.

@@ -1,5 +1,4 @@
 import EventLoop
-import Kafka
 import Operations
 import Worker
 

@@ -1,5 +1,4 @@
 import DeviceClient
-import HTTP
 import JSON
 import Notifications
 

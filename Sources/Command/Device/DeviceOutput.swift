@@ -1,7 +1,6 @@
 import EventLoop
 import JSON
 import Synchronization
-import Worker
 
 /// The lines of `carillon device`, which a thread of its own writes: a reader that reads nothing must not hold up the device.
 ///

@@ -2,7 +2,6 @@ import EventLoop
 import JSON
 import Notifications
 import Operations
-import Store
 import Worker
 
 /// `carillon devices`.

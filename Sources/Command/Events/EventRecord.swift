@@ -15,7 +15,7 @@ struct EventRecord {
 
 extension EventRecord {
   init(_ record: RecordView) {
-    let value = record.value ?? UnsafeRawBufferPointer(start: nil, count: 0)
+    let value = record.value ?? .empty
     self.init(partition: record.partition, offset: record.offset, headers: record.texts, value: value)
   }
 

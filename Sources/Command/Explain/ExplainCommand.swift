@@ -1,6 +1,5 @@
 import EventLoop
 import JSON
-import Kafka
 import Notifications
 import Operations
 import Worker

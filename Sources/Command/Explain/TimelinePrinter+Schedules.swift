@@ -33,7 +33,6 @@ extension TimelinePrinter {
     case .canceled: "it was canceled"
     case .expired: "its last occurrence came after its lifetime"
     case .evicted: "its target had too many schedules, and it was the oldest"
-    case .filtered: "the device belongs to another person now"
     case .never: "it is not due any more in the zones of its devices"
     case .placed: "its devices have it, and wait for the place"
     case .unscheduled: "it was canceled before a request scheduled it"

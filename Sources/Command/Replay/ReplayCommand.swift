@@ -1,6 +1,5 @@
 import EventLoop
 import Kafka
-import Notifications
 import Operations
 import Store
 import Worker

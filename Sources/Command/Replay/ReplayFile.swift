@@ -81,11 +81,7 @@ final class ReplayFile: @unchecked Sendable {
     }
     close(descriptor)
     (descriptor, isEmpty) = (new, false)
-    let folder = Glibc.open(path.lastIndex(of: "/").map { String(path[...$0]) } ?? ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    if folder >= 0 {
-      fsync(folder)
-      close(folder)
-    }
+    _ = Descriptor.sync(folder: path.lastIndex(of: "/").map { String(path[...$0]) } ?? ".")
   }
 
   /// Its path, once a replay can be continued from it.

@@ -2,7 +2,6 @@ import EventLoop
 import HTTP
 import Ingress
 import JSON
-import Kafka
 import Notifications
 import Operations
 import Worker

@@ -31,8 +31,6 @@ actor LaneHost {
     case ending
   }
 
-  /// The lane's name: `transform-0`.
-  nonisolated let name: String
   private let loop: EventLoop
   private let logger: Logger
   private let health: Health
@@ -57,7 +55,6 @@ actor LaneHost {
   init(
     _ name: String, logger: Logger, health: Health, failures: LaneFailures, make: @escaping @Sendable (LanePlace) -> any WorkerLane
   ) {
-    self.name = name
     self.logger = logger.with(["lane": name])
     self.health = health.forLane(name)
     self.failures = failures

@@ -1,9 +1,6 @@
 import EventLoop
-import FanOut
 import Notifications
-import Redis
 import Store
-import Transform
 import Worker
 
 /// Reports the process to Redis every few seconds. Its own loop and connection keep lanes from waiting.

@@ -1,6 +1,5 @@
 import Notifications
 import Operations
-import Transform
 import Worker
 
 /// What the cluster accepts. It is the same for every role, and for the tools that check beforehand.

@@ -1,7 +1,6 @@
 import EventLoop
 import Kafka
 import Operations
-import Redis
 import Store
 import Worker
 

@@ -14,7 +14,7 @@ enum StatusJSON {
     if view == .all {
       let (kafka, redis) = (report.sample.kafka.value, report.sample.redis?.value)
       let parts = [
-        ("kafka", kafka.map { self.kafka($0, report) }), ("redis", redis.map { self.redis($0, report) }),
+        ("kafka", kafka.map { self.kafka($0, report) }), ("redis", redis.map { self.redis($0) }),
         ("schedules", redis?.schedules?.value.map(schedules)), ("population", redis?.population?.value.map(population)),
       ]
       objects = report.workers.map { worker($0, report) } + objects
@@ -91,7 +91,7 @@ enum StatusJSON {
     ])
   }
 
-  private static func redis(_ redis: RedisState, _ report: ClusterReport) -> JSONValue {
+  private static func redis(_ redis: RedisState) -> JSONValue {
     let server = redis.server
     let identity = redis.identity.value ?? nil
     return .object([

@@ -1,7 +1,6 @@
 import EventLoop
 import JSON
 import Kafka
-import Notifications
 import Store
 import Transform
 import Worker

@@ -1,5 +1,4 @@
 internal import EventLoop
-internal import Notifications
 
 /// The folder of attachments on a thread of its own, since the file system blocks.
 ///

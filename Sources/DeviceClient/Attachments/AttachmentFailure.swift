@@ -1,5 +1,3 @@
-internal import Notifications
-
 /// Why a notification is shown without one of its attachments.
 public struct AttachmentFailure: Error, Sendable, Hashable, CustomStringConvertible {
   /// The kinds of failures.

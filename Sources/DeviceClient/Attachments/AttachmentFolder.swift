@@ -140,10 +140,7 @@ struct AttachmentFolder: Sendable {
   }
 
   private func sync(_ folder: String) throws(AttachmentFailure) {
-    let descriptor = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw failure("write to", errno) }
-    defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw failure("write to", errno) }
+    guard Descriptor.sync(folder: folder) else { throw failure("write to", errno) }
   }
 
   fileprivate func failure(_ operation: String, _ reason: Int32) -> AttachmentFailure {

@@ -1,5 +1,4 @@
 internal import Calendars
-internal import JSON
 internal import Notifications
 
 /// The notifications that wait for a time or a place, in the order in which they were added. A value without a clock.

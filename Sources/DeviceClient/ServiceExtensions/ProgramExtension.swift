@@ -1,6 +1,5 @@
 internal import EventLoop
 internal import Extensions
-internal import JSON
 internal import Notifications
 
 /// Passes notifications to the program's service extension, a few at the same time.

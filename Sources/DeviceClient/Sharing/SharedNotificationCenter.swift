@@ -1,6 +1,5 @@
 public import Extensions
 public import FoundationEssentials
-internal import EventLoop
 public import Notifications
 
 /// The notification center of a device for another process, such as an extension of the program, on the device's state file.

@@ -1,5 +1,3 @@
-internal import EventLoop
-
 /// Writes changes of the state in order, and calls back after the writes.
 ///
 /// Changes that come during a write are written together after it. Without a database every change counts as durable at once: as durable as

@@ -25,7 +25,7 @@ struct AttachSettings: Sendable {
   /// Reads the members `attachments`, `hosts`, `timeout`, `reuse`, `networks`, `plaintext` and `certificates`.
   init(_ settings: inout SettingsObject, concurrency: Int) throws(FieldError) {
     places = try Self.places(&settings)
-    let hosts = try settings.texts("hosts", atMost: 64)
+    let hosts = try settings.texts("hosts")
     guard !hosts.isEmpty else { throw settings.wrong("hosts", "This member is required: a list of the hosts that media come from.") }
     let rule: HTTPHostRule
     do throws(HTTPTextFailure) { rule = try HTTPHostRule(hosts) } catch { throw settings.wrong("hosts", error.description) }

@@ -1,4 +1,3 @@
-import EventLoop
 import HTTP
 import Notifications
 

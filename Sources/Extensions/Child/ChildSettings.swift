@@ -19,7 +19,7 @@ struct ChildSettings: Sendable {
   init(_ object: inout SettingsObject) throws(FieldError) {
     let program = object.path(try object.requiredText("program", longest: 4_096))
     if let reason = Self.refusal(of: program) { throw object.wrong("program", "\(program): \(reason)") }
-    try self.init(program, try object.texts("arguments", atMost: 64), &object)
+    try self.init(program, try object.texts("arguments"), &object)
   }
 
   /// Why a program cannot be started; nil if it can.

@@ -1,6 +1,5 @@
 import EventLoop
 internal import Glibc
-import JSON
 import Synchronization
 
 /// The child's side of an extension beside the worker. It reads the worker's messages from standard input, and answers on standard output.

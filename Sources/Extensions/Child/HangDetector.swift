@@ -1,3 +1,5 @@
+import EventLoop
+
 /// Detects that a program owes an answer and does not work on it. A value, in the milliseconds of a loop's clock.
 struct HangDetector {
   /// A program that is silent for this time while it owes an answer hangs when a call's time expires.
@@ -14,10 +16,9 @@ struct HangDetector {
   private var firstWord: UInt64?
   /// Calls that are open.
   private var open: Set<Int64> = []
-  /// Unanswered calls that were given up, and the times of that; also in their order, from `next` on.
+  /// Unanswered calls that were given up, and the times of that, in their order.
   private var debts: Set<Int64> = []
-  private var order: [(call: Int64, time: UInt64)] = []
-  private var next = 0
+  private var order = Queue<(call: Int64, time: UInt64)>()
   /// Since when it owes an answer and is silent.
   private var silentSince: UInt64?
 
@@ -59,17 +60,13 @@ struct HangDetector {
   ///
   /// - Parameter hasExpired: whether the time of a call has just ended. Otherwise it may only be slow.
   mutating func reason(at now: UInt64, hasExpired: Bool) -> ExtensionFailure? {
-    while next < order.count, !debts.contains(order[next].call) { next += 1 }
-    if next > 1_024, 2 * next > order.count {
-      order.removeFirst(next)
-      next = 0
-    }
+    while let oldest = order.first, !debts.contains(oldest.call) { order.popFirst() }
     if debts.count > Self.maximumDebts { return ExtensionFailure("its program leaves too many calls without an answer") }
     guard let firstWord else {
       let isLate = silentSince != nil && hasExpired && now >= began + Self.longestStart
       return isLate ? ExtensionFailure("its program has said nothing since it was started") : nil
     }
-    if next < order.count, now >= max(order[next].time, firstWord) + Self.longestDebt {
+    if let oldest = order.first, now >= max(oldest.time, firstWord) + Self.longestDebt {
       return ExtensionFailure("its program has not answered a call that was given up")
     }
     let hangs = silentSince.map { now >= $0 + Self.longestSilence } ?? false

@@ -14,7 +14,7 @@ extension HTTPClientConfiguration {
   ) throws(FieldError) {
     self.init(hosts: hosts)
     var networks: [IPNetwork] = []
-    for text in try settings.texts("networks", atMost: 64) {
+    for text in try settings.texts("networks") {
       do throws(HTTPTextFailure) { networks.append(try IPNetwork(text)) } catch { throw settings.wrong("networks", error.description) }
     }
     addresses = HTTPAddressRule(admitting: networks)

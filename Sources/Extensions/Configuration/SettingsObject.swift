@@ -86,11 +86,11 @@ struct SettingsObject {
   /// A boolean; false if it is missing.
   mutating func flag(_ name: String) throws(FieldError) -> Bool { try read(name, "This must be true or false.", \.boolValue) ?? false }
 
-  /// Texts of at most 1,024 bytes each; none if the member is missing.
-  mutating func texts(_ name: String, atMost count: Int) throws(FieldError) -> [String] {
-    try read(name, "This must be a list of 1 to \(count) texts of 1 to 1024 bytes.") { value in
+  /// At most 64 texts of at most 1,024 bytes each; none if the member is missing.
+  mutating func texts(_ name: String) throws(FieldError) -> [String] {
+    try read(name, "This must be a list of 1 to 64 texts of 1 to 1024 bytes.") { value in
       let texts = value.elements?.compactMap(\.stringValue).filter { (1...1_024).contains($0.utf8.count) } ?? []
-      return (1...count).contains(texts.count) && texts.count == value.elements?.count ? texts : nil
+      return (1...64).contains(texts.count) && texts.count == value.elements?.count ? texts : nil
     } ?? []
   }
 

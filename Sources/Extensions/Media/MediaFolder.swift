@@ -1,4 +1,3 @@
-internal import Cryptography
 internal import EventLoop
 internal import Glibc
 public import Notifications
@@ -111,10 +110,7 @@ public struct MediaFolder: Sendable {
   }
 
   private func sync(_ folder: String) throws(MediaError) {
-    let descriptor = Glibc.open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw failure("write to", errno) }
-    defer { close(descriptor) }
-    guard fsync(descriptor) == 0 else { throw failure("write to", errno) }
+    guard Descriptor.sync(folder: folder) else { throw failure("write to", errno) }
   }
 
   // MARK: Cleaning

@@ -1,5 +1,5 @@
 import Cryptography
-import EventLoop
+public import EventLoop
 internal import Glibc
 import Notifications
 
@@ -7,13 +7,12 @@ import Notifications
 /// the expiration of its last notification.
 ///
 /// The file system may block, so the store has a thread of its own, and no lane waits for it.
-public actor MediaStore {
+public actor MediaStore: LoopActor {
   /// How long a file is kept after the expiration of its last notification, in seconds.
   public static var keptSeconds: Int64 { 86_400 }
 
-  nonisolated let loop: EventLoop
   /// Everything of the store runs on its thread.
-  public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+  public nonisolated let loop: EventLoop
   private let folder: MediaFolder
   private let limit: Int
   private var writing: [Int: Writing] = [:]

@@ -1,5 +1,4 @@
 import EventLoop
-import Notifications
 
 /// The passage of a notification through extensions that may take long.
 public final class ExtensionPassage {

@@ -1,7 +1,6 @@
 import EventLoop
 import HTTP
 import JSON
-import Notifications
 
 /// The built-in extension `webhook`: asks a team's own service for the content. Each lane has one, with connections that it uses again.
 actor Webhook: LoopActor, ServiceExtension {

@@ -25,9 +25,7 @@ struct AdmissionGate {
   private let perSecond: Double
   private let waitMilliseconds: Int
   private let maximumWaiting: Int
-  private var waiting: [(generation: UInt64, since: UInt64)] = []
-  /// The index of the first one that still waits.
-  private var head = 0
+  private var waiting = Queue<(generation: UInt64, since: UInt64)>()
   private(set) var inFlight = 0
   /// The hellos that may begin now by the rate.
   private var bucket: TokenBucket
@@ -47,11 +45,8 @@ struct AdmissionGate {
     bucket = TokenBucket(perSecond: perSecond, burstMilliseconds: Self.burstMilliseconds)
   }
 
-  /// The stored hellos, including those that were removed.
-  var storedCount: Int { waiting.count }
-
   /// How many hellos wait.
-  var waitingCount: Int { waiting.count - head }
+  var waitingCount: Int { waiting.count }
 
   /// Whether a further hello would be refused.
   var isFull: Bool { waitingCount >= maximumWaiting }
@@ -69,21 +64,12 @@ struct AdmissionGate {
     return .wait
   }
 
-  private mutating func removeFirst() {
-    head += 1
-    if head > 1024, head * 2 > waiting.count {
-      waiting.removeFirst(head)
-      head = 0
-    }
-  }
-
   /// Returns the next hello to process, as with `enter`; nil if none may begin now.
   ///
   /// - Parameter isThere: whether a hello still waits. A hello whose connection closed uses no slot.
   mutating func next(now: UInt64, isThere: (UInt64) -> Bool) -> UInt64? {
-    while head < waiting.count, inFlight < maximumInFlight, bucket.hasOne(at: now) {
-      let generation = waiting[head].generation
-      removeFirst()
+    while let generation = waiting.first?.generation, inFlight < maximumInFlight, bucket.hasOne(at: now) {
+      waiting.popFirst()
       guard isThere(generation), bucket.take(at: now) else { continue }
       inFlight += 1
       return generation
@@ -93,10 +79,9 @@ struct AdmissionGate {
 
   /// Returns a hello that has waited too long, and the milliseconds after which it may retry; nil if there is none.
   mutating func overdue(now: UInt64) -> (generation: UInt64, retryAfter: Int)? {
-    guard head < waiting.count, now - min(now, waiting[head].since) > UInt64(waitMilliseconds) else { return nil }
-    let generation = waiting[head].generation
-    removeFirst()
-    return (generation, retryAfter(now: now))
+    guard let first = waiting.first, now - min(now, first.since) > UInt64(waitMilliseconds) else { return nil }
+    waiting.popFirst()
+    return (first.generation, retryAfter(now: now))
   }
 
   /// Notes that an entered hello is finished, or waits for something that this gate does not limit.

@@ -1,5 +1,3 @@
-import EventLoop
-import Kafka
 import Synchronization
 import Worker
 

@@ -1,6 +1,5 @@
 public import EventLoop
 import Kafka
-import Notifications
 public import Worker
 
 /// One lane of the fan-out stage. A loop with its own listener, sessions, consumer, producer and connection to Redis.

@@ -95,7 +95,7 @@ public final class FanOutMetrics: Sendable {
     unreadableEntries = registry.make(MetricNames.mailboxDamage, "entry")
     connectionsLimit = registry.make(MetricNames.connectionsLimit)
     mailboxEntries = registry.make(MetricNames.mailboxEntries)
-    clients = ClientMetrics(registry, lane: lane, redisErrors: Shards.errorKinds)
+    clients = ClientMetrics(registry, lane: lane)
     sentAfter = DeliveryPath.allCases.map { registry.make(MetricNames.sentAfter, $0.name) }
     acknowledgedAfter = DeliveryPath.allCases.map { registry.make(MetricNames.acknowledgedAfter, $0.name) }
     newer = registry.makeNewerLayouts()

@@ -1,5 +1,4 @@
 import EventLoop
-import Worker
 
 /// Events that a task waits for together, until Kafka has them or has them not.
 final class AwaitedEvents {

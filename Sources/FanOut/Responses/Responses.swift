@@ -80,7 +80,7 @@ final class Responses {
   }
 
   private func emit(_ type: Outcome, _ receipt: ReceiptView, _ frame: ResponseFrame, _ removes: Bool, _ open: OpenSession) {
-    var facts = EventFacts(type, of: receipt, device: UnsafeRawBufferPointer(start: nil, count: 0))
+    var facts = EventFacts(type, of: receipt, device: .empty)
     let slot = pending.add(Pending(session: open.session, response: frame.response))
     open.responses += 1
     let (user, text) = (open.registration.user?.text ?? "", frame.userText ?? "")

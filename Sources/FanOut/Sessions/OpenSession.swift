@@ -1,7 +1,6 @@
 import Calendars
 import Cryptography
 import EventLoop
-import JSON
 import Notifications
 import Store
 import Worker

@@ -2,7 +2,6 @@ import EventLoop
 import Kafka
 import Notifications
 import Store
-import Worker
 
 /// The outcome of one delivery.
 struct DeliveryOutcome {
@@ -38,12 +37,11 @@ final class PendingOutcomes {
   /// The slots for whose events Kafka's queue had no room.
   private var unsent: [Int] = []
   /// The largest count; an outcome takes about 400 bytes.
-  private let maximum: Int
+  private static let maximum = 250_000
 
-  init(_ events: EventProducer, _ mailboxes: Mailboxes, maximum: Int = 250_000) {
+  init(_ events: EventProducer, _ mailboxes: Mailboxes) {
     self.events = events
     self.mailboxes = mailboxes
-    self.maximum = maximum
   }
 
   /// How many events are on their way to Kafka.
@@ -51,7 +49,7 @@ final class PendingOutcomes {
 
   /// Emits an outcome; false when too many are pending: its entry stays in the mailbox, and a later page has it again.
   func add(_ outcome: DeliveryOutcome) -> Bool {
-    guard count < maximum else { return false }
+    guard count < Self.maximum else { return false }
     let slot = slots.add(outcome)
     if !emit(outcome, slot) { unsent.append(slot) }
     return true

@@ -42,10 +42,6 @@ struct SessionFlow {
     var isRemoval = false
     /// Its request was replayed or redriven.
     var isRedriven = false
-
-    init() {}
-
-    init(_ entry: DeliveryEntryView) { (isRemoval, isRedriven) = (entry.kind == .remove, entry.flags.contains(.isRedriven)) }
   }
 
   /// The session's next action after a change.
@@ -243,4 +239,8 @@ struct SessionFlow {
 
   /// When the oldest unacknowledged delivery was sent: the lane's seconds.
   var oldestUnacknowledged: UInt32? { entries.first { $0.phase == .sent }?.sentAt }
+}
+
+extension SessionFlow.Kind {
+  init(_ entry: DeliveryEntryView) { self.init(isRemoval: entry.kind == .remove, isRedriven: entry.flags.contains(.isRedriven)) }
 }

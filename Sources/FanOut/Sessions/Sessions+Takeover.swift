@@ -1,6 +1,5 @@
 import Notifications
 import Store
-import Worker
 
 /// A device has one session: a new one ends the former, wherever that is.
 extension Sessions {

@@ -11,7 +11,7 @@ final class CurlMulti {
   private let timer: Timer
   private var watches: [curl_socket_t: DescriptorWatch] = [:]
   private var transfers: [UnsafeMutableRawPointer: CurlTransfer] = [:]
-  private var easies = Pool(limit: 64) { CurlEasy() }
+  private var easies = Pool { CurlEasy() }
   private var isInside = false
   private var isSettling = false
   private var isClosed = false

@@ -5,11 +5,11 @@ extension HTTPClient {
   ///
   /// A cancelled task stops its request with `canceled`.
   public func send(
-    _ request: HTTPClientRequest, to receive: BodyReceiver? = nil, isolation: isolated (any Actor)? = #isolation
+    _ request: HTTPClientRequest, isolation: isolated (any Actor)? = #isolation
   ) async throws(HTTPClientError) -> HTTPClientResponse {
     let result: Result<HTTPClientResponse, HTTPClientError> = await loop.wait { continuation in
       do throws(HTTPClientError) {
-        let call = try send(request, to: receive) { continuation.resume(returning: $0) }
+        let call = try send(request, to: nil) { continuation.resume(returning: $0) }
         return { [weak call] in call?.cancel() }
       } catch {
         continuation.resume(returning: .failure(error))

@@ -1,5 +1,4 @@
 import HTTP
-import Kafka
 import Notifications
 import Synchronization
 public import Worker

@@ -2,7 +2,6 @@ import Calendars
 import HTTP
 import JSON
 import Notifications
-import Worker
 
 /// The form of an HTTP request's body.
 enum BodyForm {

@@ -65,7 +65,7 @@ public struct RequestToSend: Sendable {
           if let field = UnknownField(header: name) { unknown.append(field) }
         }
         let record = RequestRecord(
-          key: key, value: payload, headers: fields, topic: UnsafeRawBufferPointer(start: nil, count: 0),
+          key: key, value: payload, headers: fields, topic: .empty,
           position: SourcePosition(partition: 0, offset: 0, timestamp: now))
         switch RequestView.read(record, limits: limits) {
         case .accepted(let view):

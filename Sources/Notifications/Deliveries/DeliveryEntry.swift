@@ -115,12 +115,12 @@ public struct DeliveryEntry {
     removesWhenOpened = request.removesWhenOpened
     identifier = request.envelope.collapseID
     application = request.application
-    sourceTopic = .none
+    sourceTopic = .empty
     traceparent = request.envelope.traceparent
     categorySource = request.facts.categorySource
     trigger = request.removesPending ? Self.anyTrigger : request.placeTrigger
-    extensions = .none
-    attachments = .none
+    extensions = .empty
+    attachments = .empty
     payload = request.payload
   }
 
@@ -221,7 +221,7 @@ public struct DeliveryEntry {
   static func checksum(payload: UnsafeRawBufferPointer) -> UInt32 { UInt32(truncatingIfNeeded: StableHash.hash(payload)) }
 
   private func appendCategory(to buffer: inout ByteBuffer) throws(RecordCodingError) {
-    guard categorySource.count > 2 else { return try Self.appendLong(.none, "category", to: &buffer) }
+    guard categorySource.count > 2 else { return try Self.appendLong(.empty, "category", to: &buffer) }
     guard categorySource.contains(UInt8(ascii: "\\")) else {
       return try Self.appendLong(
         UnsafeRawBufferPointer(rebasing: categorySource[1..<categorySource.count - 1]), "category", to: &buffer)

@@ -35,7 +35,7 @@ public struct SettingsFrame: Sendable, Equatable, JSONWritable {
     try reader.checkZone(timeZone)
     person = try reader["quiet"].map { value throws(FieldError) in
       // An object without members removes the quiet hours.
-      PersonSettings(quiet: value.members?.isEmpty == true ? nil : try QuietHours(value, path: "quiet"))
+      PersonSettings(quiet: value.members?.isEmpty == true ? nil : try QuietHours(value))
     }
     guard changesRegistration || person != nil else {
       throw reader.error("authorization", "A change of settings has authorization, locale, timeZone or quiet.")

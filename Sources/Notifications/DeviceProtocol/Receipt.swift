@@ -102,7 +102,7 @@ public struct ReceiptView {
     appendShort(entry.sourceTopic, to: &buffer)
     appendShort(entry.traceparent, to: &buffer)
     // A longer category cannot be registered, so it counts as none. With it the receipt would exceed the limit of frames.
-    let category = entry.category.count <= NotificationCategory.identifierBytes ? entry.category : .none
+    let category = entry.category.count <= NotificationCategory.identifierBytes ? entry.category : .empty
     buffer.append(UInt16(category.count))
     buffer.append(category)
     DeliveredCategory.append(known, to: &buffer)

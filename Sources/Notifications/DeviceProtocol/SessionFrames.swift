@@ -35,7 +35,7 @@ public struct WelcomeFrame: Sendable, Equatable {
     window = Int(try reader.requiredInteger("window"))
     rememberSeconds = try reader.requiredInteger("rememberSeconds")
     // An unknown form of quiet hours must not stop the welcome.
-    quiet = reader["quiet"].flatMap { try? QuietHours($0, path: "quiet") }
+    quiet = reader["quiet"].flatMap { try? QuietHours($0) }
     let given = try reader["limits"].map { value throws(FieldError) in try ObjectReader(value, path: "limits") }
     limits = Limits(
       frameBytes: Int(try given?.integer("frameBytes") ?? 16_384),

@@ -7,31 +7,31 @@ public struct EventFacts {
   /// The request's id; `nil` for an event about a device.
   public var id: NotificationID?
   /// The request's identifier; empty if it is the id's text.
-  public var identifier: UnsafeRawBufferPointer = .none
+  public var identifier: UnsafeRawBufferPointer = .empty
   /// The device token.
-  public var device: UnsafeRawBufferPointer = .none
+  public var device: UnsafeRawBufferPointer = .empty
   /// The request's target, for an event without a device.
-  public var target: UnsafeRawBufferPointer = .none
+  public var target: UnsafeRawBufferPointer = .empty
   /// The application's bundle id.
-  public var application: UnsafeRawBufferPointer = .none
+  public var application: UnsafeRawBufferPointer = .empty
   /// The user.
-  public var user: UnsafeRawBufferPointer = .none
+  public var user: UnsafeRawBufferPointer = .empty
   /// The first position of the request.
   public var source: SourcePosition?
   /// The first topic of the request; empty if it is the configured one.
-  public var sourceTopic: UnsafeRawBufferPointer = .none
+  public var sourceTopic: UnsafeRawBufferPointer = .empty
   /// The revision in the mailbox.
   public var revision: Revision?
   /// The trace context.
-  public var traceparent: UnsafeRawBufferPointer = .none
+  public var traceparent: UnsafeRawBufferPointer = .empty
   /// The service extensions that processed the notification, as ``ExtensionStates``.
-  public var extensions: UnsafeRawBufferPointer = .none
+  public var extensions: UnsafeRawBufferPointer = .empty
   /// The members that only this type has.
   public var details = EventDetails.none
   /// Distinguishes two events of the same type, request, device and source.
   ///
   /// A response has its id for that.
-  public var discriminator: UnsafeRawBufferPointer = .none
+  public var discriminator: UnsafeRawBufferPointer = .empty
 
   /// Creates an event without further facts.
   public init(_ type: Outcome) { self.type = type }

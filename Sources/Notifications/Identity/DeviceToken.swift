@@ -59,16 +59,16 @@ public struct DeviceToken: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Returns the stable hash of a valid token, the same for both cases.
-  public static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64 = 0) -> UInt64 {
-    if isNormal(bytes) { return StableHash.hash(bytes, seed: seed) }
+  public static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+    if isNormal(bytes) { return StableHash.hash(bytes) }
     return withUnsafeTemporaryAllocation(byteCount: max(bytes.count, 1), alignment: 8) { copy in
       normalise(bytes, into: copy)
-      return StableHash.hash(UnsafeRawBufferPointer(rebasing: copy[0..<bytes.count]), seed: seed)
+      return StableHash.hash(UnsafeRawBufferPointer(rebasing: copy[0..<bytes.count]))
     }
   }
 
   /// Returns the stable hash of the token.
-  public func hash64(seed: UInt64 = 0) -> UInt64 { StableHash.hash(text, seed: seed) }
+  public func hash64() -> UInt64 { StableHash.hash(text) }
 
   /// The digits.
   public var description: String { text }

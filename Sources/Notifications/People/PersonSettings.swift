@@ -16,7 +16,7 @@ public struct PersonSettings: Sendable, Equatable {
   /// Reads the value of a record.
   public init(json: UnsafeRawBufferPointer) throws(FieldError) {
     quiet = try ObjectReader(parsing: json, atMost: Self.valueBytes)["quiet"].map { value throws(FieldError) in
-      try QuietHours(value, path: "quiet")
+      try QuietHours(value)
     }
   }
 

@@ -44,8 +44,8 @@ public struct QuietHours: Sendable, Hashable, JSONWritable {
 
   // MARK: JSON
 
-  init(_ value: JSONValue, path: String) throws(FieldError) {
-    let reader = try ObjectReader(value, path: path)
+  init(_ value: JSONValue) throws(FieldError) {
+    let reader = try ObjectReader(value, path: "quiet")
     from = try Self.time(reader, "from")
     to = try Self.time(reader, "to")
     timeZone = try reader.requiredText("timeZone", longest: Registration.wordBytes)

@@ -88,7 +88,7 @@ private struct PayloadReader {
   private var level = InterruptionLevel.active
   private var hasCriticalSound = false
   private(set) var flags: PayloadFlags = []
-  private(set) var categorySource = UnsafeRawBufferPointer.none
+  private(set) var categorySource = UnsafeRawBufferPointer.empty
   private(set) var unknown: UnknownField?
 
   var isSilent: Bool { !shows && flags.contains(.contentAvailable) }

@@ -69,7 +69,7 @@ struct RemoveBody {
     guard isOfPending != true || all != true else {
       throw Rejection(.badRequestPayload, field: "scope", rule: "A removal of all takes what was delivered.")
     }
-    guard let found else { return (0, .none, all ?? false, bound, isOfPending ?? false) }
+    guard let found else { return (0, .empty, all ?? false, bound, isOfPending ?? false) }
     var count = 0
     var elements = scanner.scanner(of: found)
     try elements.openArray()

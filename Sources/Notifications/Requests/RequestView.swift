@@ -63,13 +63,13 @@ public struct RequestEnvelope {
     isRemoval = record.headers[.operation]?.equals("remove") == true
     let given = record.headers[.id].flatMap(NotificationID.init(text:))
     id = given ?? .derived(topic: record.topic, source: source)
-    topic = record.headers[.topic] ?? .none
+    topic = record.headers[.topic] ?? .empty
     pushType = record.headers[.pushType]
     isDerivedID = given == nil
-    collapseID = record.headers[.collapseID] ?? .none
+    collapseID = record.headers[.collapseID] ?? .empty
     target = record.headers[.target] ?? record.key
     traceparent = TraceParent.carried(record.headers[.traceparent])
-    firing = record.headers[.firing] ?? .none
+    firing = record.headers[.firing] ?? .empty
   }
 
   /// When its time begins: the earlier of its first time and its own record's, in milliseconds since 1970.
@@ -89,7 +89,7 @@ public struct RequestEnvelope {
   ///
   /// It is empty if `apns-topic` is not a topic.
   public var application: UnsafeRawBufferPointer {
-    guard ApplicationTopic.isValid(topic) else { return .none }
+    guard ApplicationTopic.isValid(topic) else { return .empty }
     return ApplicationTopic.application(of: topic, for: pushType.flatMap { PushType(name: $0) } ?? .alert) ?? topic
   }
 }
@@ -221,7 +221,7 @@ public struct RequestView {
       try limits.check(payloadBytes: record.value.count, of: givenType)
       facts = try PayloadFacts(checking: record.value, of: givenType)
       payload = record.value
-      (removed, removesAll, removesPending, bound) = (.none, false, false, nil)
+      (removed, removesAll, removesPending, bound) = (.empty, false, false, nil)
     case .remove, .cancel:
       try RequestLimits.check(removeBytes: record.value.count)
       let body = record.value.isEmpty ? nil : try RemoveBody(checking: record.value)
@@ -229,12 +229,12 @@ public struct RequestView {
       guard (headers[.collapseID] == nil ? 0 : 1) + (body?.count ?? 0) + (isOfAll ? 1 : 0) == 1 else {
         throw Rejection(.badRequestPayload, field: "identifiers", rule: RemoveBody.rule)
       }
-      (removed, removesAll, bound) = (body?.source ?? .none, isOfAll, body?.bound)
+      (removed, removesAll, bound) = (body?.source ?? .empty, isOfAll, body?.bound)
       // What is pending is canceled, also at the schedules. Only a cancel's own removal at the devices has a bound.
       let isOfPending = given == .remove && body?.isOfPending ?? false
       (operation, removesPending) = isOfPending && bound == nil ? (.cancel, false) : (given, isOfPending)
-      facts = PayloadFacts(flags: [], categorySource: .none)
-      payload = .none
+      facts = PayloadFacts(flags: [], categorySource: .empty)
+      payload = .empty
     }
 
     let type = givenType ?? (facts.isSilent ? .background : .alert)
@@ -266,7 +266,7 @@ public struct RequestView {
   }
 
   /// The trigger that the device evaluates, as JSON; empty without a location trigger.
-  public var placeTrigger: UnsafeRawBufferPointer { if case .place(let trigger) = timing { trigger } else { .none } }
+  public var placeTrigger: UnsafeRawBufferPointer { if case .place(let trigger) = timing { trigger } else { .empty } }
 
   /// Whether it concerns location requests at the devices, which no removal of all removes.
   public var isOfPending: Bool { !placeTrigger.isEmpty || removesPending }

@@ -143,7 +143,8 @@ extension JournalReference {
     id.append(to: &buffer)
   }
 
-  fileprivate init?(_ reader: inout ByteReader) {
+  /// Reads a revision and an apns-id; nil if the bytes are something else.
+  package init?(_ reader: inout ByteReader) {
     guard let revision = reader.bytes(Revision.byteCount).flatMap({ Revision(bytes: $0) }),
       let id = reader.bytes(NotificationID.byteCount).flatMap({ NotificationID(bytes: $0) })
     else { return nil }

@@ -23,8 +23,6 @@ public struct ScheduleRecord: Sendable, Hashable {
     case expired = 4
     /// The target had too many schedules, and this was the oldest.
     case evicted = 5
-    /// The device now belongs to another person than at the request.
-    case filtered = 6
     /// It is not due in any zone of its devices.
     case never = 7
     /// The newest request has a location trigger. Its devices have it or will get it.

@@ -1,4 +1,3 @@
-import EventLoop
 import Kafka
 package import Notifications
 import Worker

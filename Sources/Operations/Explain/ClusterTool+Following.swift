@@ -102,7 +102,7 @@ extension ClusterTool {
         }
         try await reader.read(next(rules.topics.events), "events") { record in
           guard let id = record.header(EventHeader.subject.rawValue).flatMap(NotificationID.init(text:)), let followed = byID[id],
-            let event = try? Event(headers: record.texts, value: record.value ?? .nothing), event.id == id
+            let event = try? Event(headers: record.texts, value: record.value ?? .empty), event.id == id
           else { return }
           for followed in followed where followed.isMeant(by: event) {
             followed.timeline.add(event, at: SourceCoordinates(record))

@@ -118,7 +118,7 @@ final class RequestSearch {
   private func readEvents(_ stretches: [TopicStretch]) async throws(KafkaError) {
     try await reader.read(stretches, "events") { [self] record in
       guard let id = record.header(EventHeader.subject.rawValue).flatMap(NotificationID.init(text:)), timelines[id] != nil,
-        let event = try? Event(headers: record.texts, value: record.value ?? .nothing), event.id == id
+        let event = try? Event(headers: record.texts, value: record.value ?? .empty), event.id == id
       else { return }
       timelines[id]?.add(event, at: SourceCoordinates(record))
     }
@@ -139,7 +139,7 @@ final class RequestSearch {
   /// Finds the newest requests with one of these targets.
   private func searchRequests(_ targets: Set<Name>, _ application: Name?, _ limit: Int, _ range: TimeRange) async throws(KafkaError) {
     try await searchRequests(range, atMost: limit) { [rules] record in
-      let written = Name(record.header(.target) ?? record.key ?? .nothing)
+      let written = Name(record.header(.target) ?? record.key ?? .empty)
       // A token counts in either case.
       let target = written.token.map { "device:\($0)" } ?? written
       return targets.contains(target) && (application == nil || PublishedRequest(record, rules).application == application)

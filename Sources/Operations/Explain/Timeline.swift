@@ -76,7 +76,7 @@ package struct Timeline: Sendable {
     case rules.topics.requests: add(PublishedRequest(record, rules))
     case rules.topics.journal: add(JournalSteps(record, of: records))
     case rules.topics.events:
-      guard let event = try? Event(headers: record.texts, value: record.value ?? .nothing) else { return }
+      guard let event = try? Event(headers: record.texts, value: record.value ?? .empty) else { return }
       add(event, at: SourceCoordinates(record))
     default:
       if let letter = DeadLetter(headers: record.texts) { add(TimelineStep(letter, record)) }

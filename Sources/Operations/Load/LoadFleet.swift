@@ -9,7 +9,6 @@ final class LoadFleet {
   struct Counts: Sendable, Hashable {
     var connected = 0
     var connections = 0
-    var failedAttempts = 0
     var responses = 0
     var acceptedResponses = 0
     var unregistered = 0
@@ -139,7 +138,6 @@ final class LoadFleet {
 
   /// A device could not be connected.
   func failed(_ device: Int, _ error: WebSocketClientError) {
-    counts.failedAttempts += 1
     if failure?.isFinal != true { failure = ("\(error)", false) }
     devices[device].failed()
   }

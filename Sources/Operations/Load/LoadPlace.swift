@@ -23,11 +23,8 @@ package struct LoadPlace: Sendable {
   package var store: StoreConfiguration?
 
   /// Makes it from its parts.
-  package init(
-    kafka: KafkaConfiguration, topics: Topics, urls: [String],
-    credential: (@Sendable (_ device: DeviceToken, _ application: Name, _ user: Name) -> String)? = nil
-  ) {
-    (self.kafka, self.topics, self.urls, self.credential) = (kafka, topics, urls, credential)
+  package init(kafka: KafkaConfiguration, topics: Topics, urls: [String]) {
+    (self.kafka, self.topics, self.urls) = (kafka, topics, urls)
   }
 }
 

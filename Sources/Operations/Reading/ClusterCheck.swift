@@ -131,7 +131,7 @@ private struct ClusterName: Hashable {
 
   /// Nil if a record is not an event of this program.
   init?(of record: RecordView) {
-    guard let source = record.header(EventHeader.source.rawValue)?.characters, source.hasPrefix(Self.prefix) else { return nil }
+    guard let source = record.header(EventHeader.source.rawValue)?.text, source.hasPrefix(Self.prefix) else { return nil }
     text = String(source.dropFirst(Self.prefix.count))
     guard (1...64).contains(text.utf8.count), text.utf8.allSatisfy(ApplicationTopic.isNameByte) else { return nil }
   }

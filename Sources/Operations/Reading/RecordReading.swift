@@ -2,17 +2,6 @@ import Kafka
 import Notifications
 import Worker
 
-extension RequestRecord {
-  /// Makes a request's record from a consumed record, at a given place. A dead letter names another place than its own.
-  init(_ record: RecordView, topic: UnsafeRawBufferPointer, position: SourcePosition) {
-    var headers = RequestHeaders()
-    record.forEachHeader { name, value in
-      if let value { headers.take(name: name, value: value) }
-    }
-    self.init(key: record.key ?? .nothing, value: record.value ?? .nothing, headers: headers, topic: topic, position: position)
-  }
-}
-
 extension RecordView {
   /// The last header of the contract with this name, in any case; nil if there is none or it has no value.
   func header(_ wanted: RequestHeader) -> UnsafeRawBufferPointer? {
@@ -46,14 +35,11 @@ extension RecordView {
 }
 
 extension UnsafeRawBufferPointer {
-  /// No bytes.
-  static var nothing: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: nil, count: 0) }
-
   /// The bytes as text.
   var characters: String { String(decoding: self, as: UTF8.self) }
 }
 
 extension Origin {
   /// A copy of the first place.
-  var place: SourceCoordinates { SourceCoordinates(topic: topic.characters, position: position) }
+  var place: SourceCoordinates { SourceCoordinates(topic: topic.text, position: position) }
 }

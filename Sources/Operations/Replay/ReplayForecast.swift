@@ -1,6 +1,5 @@
 import Kafka
 import Notifications
-import Worker
 
 /// Predicts the effects of publishing requests again, before the workers judge them. A value.
 struct ReplayForecast: Sendable {

@@ -1,3 +1,4 @@
+import EventLoop
 /// The progress of a replay in one partition, from records and Kafka's reports. A value.
 package struct ReplayedPartition: Sendable {
   /// Its number.

@@ -79,7 +79,7 @@ final class RepublishingRun: ReadingPace {
   func fail(_ error: any Error) { failure = failure ?? error }
 
   /// Notes a record that was written.
-  func wrote() { rate?.spend(1) }
+  func wrote() { rate?.spend() }
 
   /// The most records of a batch. A slow run takes few at once, so that an interruption loses little work.
   var batch: Int { settings.recordsPerSecond.map { min(1_000, max(1, $0 / 20)) } ?? 1_000 }

@@ -204,7 +204,7 @@ public struct JudgeAnswer {
 
   init(_ reply: RedisReplyView, _ requests: [JudgeRequest]) {
     self.reply = reply
-    let bytes = reply[0]?.bytes ?? UnsafeRawBufferPointer(start: nil, count: 0)
+    let bytes = reply[0]?.bytes ?? .empty
     // All verdicts come first, then the details of each.
     var (verdictBytes, parts) = (ByteReader(bytes), ByteReader(UnsafeRawBufferPointer(rebasing: bytes.dropFirst(requests.count))))
     let requests = requests.span

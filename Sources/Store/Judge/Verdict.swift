@@ -66,10 +66,8 @@ extension Verdict {
       revision = kept
     }
     if first & Part.other != 0 {
-      guard let revision = reader.bytes(Revision.byteCount).flatMap({ Revision(bytes: $0) }),
-        let id = reader.bytes(NotificationID.byteCount).flatMap({ NotificationID(bytes: $0) })
-      else { return nil }
-      other = JournalReference(revision: revision, id: id)
+      guard let reference = JournalReference(&reader) else { return nil }
+      other = reference
     }
     let number = first & Part.verdict
     effect.isRepeat = number == Part.again

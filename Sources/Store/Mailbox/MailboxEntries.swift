@@ -68,9 +68,7 @@ extension JournalReference {
   /// Reads a revision and an apns-id as the scripts write them; nil if the bytes are something else.
   init?(_ bytes: UnsafeRawBufferPointer) {
     var reader = ByteReader(bytes)
-    guard let revision = reader.bytes(Revision.byteCount).flatMap({ Revision(bytes: $0) }),
-      let id = reader.bytes(NotificationID.byteCount).flatMap({ NotificationID(bytes: $0) }), reader.rest.isEmpty
-    else { return nil }
-    self.init(revision: revision, id: id)
+    self.init(&reader)
+    guard reader.rest.isEmpty else { return nil }
   }
 }

@@ -88,7 +88,7 @@ struct CheckStep {
       command.append(all: arguments.dropLast())
       if let request {
         command.beginArgument()
-        command.extend(headOf: request, in: UnsafeRawBufferPointer(start: nil, count: 0))
+        command.extend(headOf: request, in: .empty)
         command.endArgument()
       }
       if let last = arguments.last { command.append(last) }

@@ -289,7 +289,7 @@ final class Pipeline {
 
   private func logPoison(_ slot: Slot) {
     let record = inFlight[slot].record
-    let headers = RequestRecord(record, topic: UnsafeRawBufferPointer(start: nil, count: 0)).headers
+    let headers = RequestRecord(record, topic: .empty).headers
     lane.logger.with(trace: TraceParent.carried(headers[.traceparent])).warning(
       "a record could not be processed: the dead letters have it",
       [

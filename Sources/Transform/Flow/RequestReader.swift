@@ -60,7 +60,7 @@ struct RequestReader {
     var written: (span: ArenaSpan, identifier: ArenaSpan)?
     view.forEachIdentifier { identifier in
       if view.removesAll {
-        entry = DeliveryEntry(removing: UnsafeRawBufferPointer(start: nil, count: 0), by: view, id: view.envelope.id)
+        entry = DeliveryEntry(removing: .empty, by: view, id: view.envelope.id)
       } else if view.operation != .notify {
         entry = DeliveryEntry(removing: identifier, by: view, id: view.envelope.id)
         withdraws = NotificationID(text: identifier)
@@ -93,18 +93,5 @@ struct RequestReader {
       bytes.storeBytes(of: Int64(envelope.source.partition), toByteOffset: 16, as: Int64.self)
       return UInt32(truncatingIfNeeded: StableHash.hash(UnsafeRawBufferPointer(bytes)))
     }
-  }
-}
-
-extension RequestRecord {
-  /// A consumed record, read in place.
-  init(_ record: RecordView, topic: UnsafeRawBufferPointer) {
-    var headers = RequestHeaders()
-    record.forEachHeader { name, value in
-      if let value { headers.take(name: name, value: value) }
-    }
-    self.init(
-      key: record.key ?? UnsafeRawBufferPointer(start: nil, count: 0), value: record.value ?? UnsafeRawBufferPointer(start: nil, count: 0),
-      headers: headers, topic: topic, position: SourcePosition(record))
   }
 }

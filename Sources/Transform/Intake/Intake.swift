@@ -1,6 +1,5 @@
 import JSON
 import Kafka
-import Notifications
 import Store
 import Worker
 

@@ -1,5 +1,4 @@
 import Kafka
-import Notifications
 import Worker
 
 /// Counts the requests that the lane begins by the rate limits of their applications.

@@ -1,6 +1,5 @@
 import EventLoop
 import Kafka
-import Notifications
 import Worker
 
 /// Counts the records of the last window below a partition's marker, before the partition's first record begins.

@@ -123,9 +123,9 @@ final class Outcomes {
   func collapsed(_ superseded: JournalReference, by subject: Subject) -> Produced {
     var facts = EventFacts(.collapsed, of: subject.entry, device: subject.token, revision: superseded.revision)
     facts.id = superseded.id
-    facts.traceparent = UnsafeRawBufferPointer(start: nil, count: 0)
+    facts.traceparent = .empty
     // The subject's extensions say nothing of the superseded notification.
-    facts.extensions = UnsafeRawBufferPointer(start: nil, count: 0)
+    facts.extensions = .empty
     facts.source = SourcePosition(
       partition: Int32(clamping: superseded.revision.sourcePartition), offset: Int64(clamping: superseded.revision.offset),
       timestamp: Int64(clamping: superseded.revision.timestamp))

@@ -1,5 +1,4 @@
 import EventLoop
-import Notifications
 import Store
 import Worker
 

@@ -1,6 +1,5 @@
 import Calendars
 import EventLoop
-import Kafka
 import Notifications
 import Store
 import Worker

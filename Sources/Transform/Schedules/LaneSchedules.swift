@@ -1,9 +1,7 @@
 import Calendars
 import EventLoop
-import Kafka
 import Notifications
 import Store
-import Worker
 
 /// Builds the parts of a lane that handle schedules, and wires them.
 final class LaneSchedules {

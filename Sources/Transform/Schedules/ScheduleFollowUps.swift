@@ -1,7 +1,6 @@
 import Calendars
 import Notifications
 import Store
-import Worker
 
 /// Follows up ended schedules: emits `evicted`, and removes forgotten schedules from Kafka and Redis.
 ///

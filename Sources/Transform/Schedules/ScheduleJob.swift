@@ -58,7 +58,7 @@ final class ScheduleJob {
     else { return false }
     switch ending {
     case .fired, .expired, .never: break
-    case .replaced, .canceled, .evicted, .filtered, .placed, .unscheduled, .evicting: return false
+    case .replaced, .canceled, .evicted, .placed, .unscheduled, .evicting: return false
     }
     // A cancel that came too late leaves the ending as it is. A newer schedule that replaced this one may have had its last occurrence, too.
     return !standing.recent.contains { $0.superseded?.revision == firing.schedule }

@@ -2,7 +2,6 @@ import Calendars
 import Kafka
 import Notifications
 import Store
-import Worker
 
 /// Emits the outcomes of requests at their schedules, writes the schedules to Kafka, and evicts those of targets that have too many.
 final class ScheduleOutcomes {

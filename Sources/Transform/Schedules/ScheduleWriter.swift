@@ -1,7 +1,6 @@
 import JSON
 import Kafka
 import Notifications
-import Store
 import Worker
 
 /// Writes the states of schedules to `schedule`, and firings to `requests`.

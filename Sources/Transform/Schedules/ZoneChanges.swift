@@ -1,7 +1,6 @@
 import Calendars
 import Notifications
 import Store
-import Worker
 
 /// Requests the adaptation of pending schedules to the zone that a device registers.
 ///

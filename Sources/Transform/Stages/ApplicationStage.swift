@@ -53,7 +53,7 @@ final class ApplicationStage: Stage {
       var entry: DeliveryEntryView?
       let stops = applications.table.stops(hash: content.entry.application) {
         entry = DeliveryEntryView(arena[content.entry.span])
-        return entry?.application ?? UnsafeRawBufferPointer(start: nil, count: 0)
+        return entry?.application ?? .empty
       }
       guard let entry, let stop = stops?.during(entry.published) else { return nil }
       return isRebuilding && entry.published - stop.from < Self.hearingMilliseconds ? nil : stop

@@ -1,7 +1,6 @@
 import EventLoop
 import Notifications
 import Store
-import Worker
 
 /// The overflow of full mailboxes, and entries that a removal of all cancels. Each is deleted when Kafka has its event.
 ///

@@ -63,7 +63,7 @@ final class ExtendedEntryWriter {
       }
     }
     guard let facts = try? PayloadFacts(checking: published.payload, of: published.pushType) else { return false }
-    return append(published, published.payload, facts, UnsafeRawBufferPointer(start: nil, count: 0))
+    return append(published, published.payload, facts, .empty)
   }
 
   private func append(

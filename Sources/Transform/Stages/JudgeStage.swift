@@ -1,5 +1,4 @@
 import EventLoop
-import Kafka
 import Notifications
 import Store
 import Worker

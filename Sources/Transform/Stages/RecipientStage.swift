@@ -1,7 +1,6 @@
 import Calendars
 import Notifications
 import Store
-import Worker
 
 /// Has a request judged for each device that it is for. A person's devices come page by page.
 final class RecipientStage {

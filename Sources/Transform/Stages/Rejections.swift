@@ -1,4 +1,3 @@
-import Kafka
 import Notifications
 import Store
 import Worker

@@ -222,12 +222,12 @@ public final class ApplicationsReader {
   // MARK: The end
 
   /// Closes the reader; the table stays. The caller closes the client of `ask` before, so that an open question ends soon.
-  public func close(withinMilliseconds milliseconds: Int = 2_000) async {
+  public func close() async {
     phase = .closed
     unconfirmed = []
     let consumer = consumer
     self.consumer = nil
-    await consumer?.close(withinMilliseconds: milliseconds)
+    await consumer?.close(withinMilliseconds: 2_000)
     while runningAsks > 0 { await loop.sleep(milliseconds: 20) }
     owner = nil
   }

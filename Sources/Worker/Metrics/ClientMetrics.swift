@@ -1,6 +1,6 @@
-import EventLoop
 public import Kafka
 public import Notifications
+import Store
 
 /// A lane's metrics of its Redis and Kafka clients, in either stage.
 public final class ClientMetrics: Sendable {
@@ -16,11 +16,10 @@ public final class ClientMetrics: Sendable {
 
   /// Makes the lane's cells.
   ///
-  /// - Parameters:
-  ///   - lane: the lane's name, such as `transform-0`.
-  ///   - redisErrors: the kinds of Redis errors that the lane counts.
-  public init(_ registry: MetricRegistry, lane: String, redisErrors: [String]) {
-    redis = Dictionary(uniqueKeysWithValues: redisErrors.map { ($0, registry.make(MetricNames.redisErrors, MetricLabel.snakeCase($0))) })
+  /// - Parameter lane: the lane's name, such as `transform-0`.
+  public init(_ registry: MetricRegistry, lane: String) {
+    redis = Dictionary(
+      uniqueKeysWithValues: Shards.errorKinds.map { ($0, registry.make(MetricNames.redisErrors, MetricLabel.snakeCase($0))) })
     kafka = registry.makeSet(MetricNames.kafkaErrors)
     events = Outcome.allCases.map { outcome in
       outcome.cloudEventsType == nil ? nil : registry.make(MetricNames.events, MetricLabel.snakeCase(outcome.name))

@@ -37,12 +37,10 @@ public struct Setting<Value: Sendable>: Sendable {
   }
 
   /// Declares a setting that the command needs.
-  public static func required(_ key: String, flag: String? = nil, _ kind: SettingKind<Value>, isSecret: Bool = false, _ text: String)
-    -> Setting
-  {
+  public static func required(_ key: String, _ kind: SettingKind<Value>, _ text: String) -> Setting {
     Setting(
       declaration: SettingDeclaration(
-        key: key, flag: flag, kind: kind, absent: .required, defaultText: nil, isSecret: isSecret, text: text))
+        key: key, flag: nil, kind: kind, absent: .required, defaultText: nil, isSecret: false, text: text))
   }
 
   private init(declaration: SettingDeclaration) { self.declaration = declaration }
