@@ -23,7 +23,15 @@ struct UpProcess: Sendable {
   private let claim: UpClaim?
   private let process: RoleProcess
 
-  private static let lanes = ["transform-0", "fan-out-0", "ingress-0"]
+  /// The roles of the process, each with one lane.
+  private enum Role: String, CaseIterable {
+    case transform
+    case fanOut = "fan-out"
+    case ingress
+
+    var lane: String { "\(rawValue)-0" }
+  }
+
   /// Enough for some additional workers of each role. The embedded broker keeps 5 MiB for each.
   private static let partitions = 8
 
@@ -36,7 +44,7 @@ struct UpProcess: Sendable {
     (kafkaPort, redisPort) = (UpAddress.port(values[UpCommand.kafkaPort]), UpAddress.port(values[UpCommand.redisPort]))
     // On a terminal the banner is more important.
     process = try RoleProcess(
-      "up", values, lanes: Self.lanes, connections: values[FanOutOptions.connections] + IngressSettings.Defaults.connections,
+      "up", values, lanes: Role.allCases.map(\.lane), connections: values[FanOutOptions.connections] + IngressSettings.Defaults.connections,
       servesMedia: values[MediaOptions.folder] != nil, drainMilliseconds: 5_000, logLevel: .warning)
     keys = try FanOutOptions.keys(values, process.logger) { [publisherKeys] ring in
       publisherKeys.replace(with: ring.keys.map { SignatureKey(secret: $0) })
@@ -116,10 +124,10 @@ struct UpProcess: Sendable {
     }
     let (requests, sessions) = (SharedSettings.transform(values, extensions), SharedSettings.fanOut(values, keys: keys?.content))
     let reporter = WorkerReporter(
-      of: process, place.store, "up", roles: ["transform", "fan-out", "ingress"], admin: ("http", await admin.address)
+      of: process, place.store, "up", roles: Role.allCases.map(\.rawValue), admin: ("http", await admin.address)
     ) { requests().merging(sessions()) { first, _ in first } }
     try await parts.keep { await reporter.close() }
-    await reporter.start(lanes: Self.lanes.count)
+    await reporter.start(lanes: Role.allCases.count)
     let address = try await startLanes(place, media?.links, parts, extensions)
     let ingress = try await startIngress(place, parts)
     await reporter.devices(at: address, isSecure: tls != nil)
@@ -150,14 +158,14 @@ struct UpProcess: Sendable {
     let (values, keys, listen, permit, descriptors) = (values, keys?.content, listen, CrashLoopPermit(), process.descriptors)
     let tls = process.tls?.server(handshakesPerSecond: values[FanOutOptions.handshakesPerSecond])
     let (transformMetrics, fanOutMetrics) = (TransformMetrics(process.metrics), FanOutMetrics(process.metrics))
-    let transform = process.host(Self.lanes[0], component: "transform") { lane in
+    let transform = host(.transform) { lane in
       TransformLane(
         TransformSettings(values, place, worker: "up/transform", extensions: extensions, permit: permit), in: lane,
         metrics: transformMetrics)
     }
     guard await parts.lanes.add(transform) else { throw CancellationError() }
     _ = try await transform.start()
-    let fanOut = process.host(Self.lanes[1], component: "fan-out") { lane in
+    let fanOut = host(.fanOut) { lane in
       var settings = FanOutSettings(values, place, listen: lane.address ?? listen.wanted, keys: keys, worker: "up/fan-out")
       settings.takesAnotherPort = lane.address == nil && !listen.isFixed
       settings.tls = tls
@@ -177,17 +185,21 @@ struct UpProcess: Sendable {
     let (tls, fates) = (process.tls?.server(), FateDesk.ofCluster(place, values, process.logger))
     let admission: PublisherAdmission = keys == nil ? .anyone : .token(publisherKeys)
     let metrics = IngressMetrics(process.metrics)
-    let host = process.host(Self.lanes[2], component: "ingress") { lane in
+    let ingress = host(.ingress) { lane in
       var settings = IngressSettings(values, place, listen: lane.address ?? listen.wanted, admission: admission)
       settings.server.tls = tls
       settings.server.takesAnotherPort = lane.address == nil && !listen.isFixed
       settings.server.maximumDescriptor = descriptors.maximum
       return IngressLane(settings, in: lane, fates: fates, metrics: metrics)
     }
-    guard await parts.lanes.add(host), let address = try await values.listening(by: UpCommand.ingress, host.start) else {
+    guard await parts.lanes.add(ingress), let address = try await values.listening(by: UpCommand.ingress, ingress.start) else {
       throw CancellationError()
     }
     return address
+  }
+
+  private func host(_ role: Role, make: @escaping @Sendable (LanePlace) -> any WorkerLane) -> LaneHost {
+    process.host(role.lane, component: role.rawValue, make: make)
   }
 
   private func progress(_ text: String) { StandardError.plain("up: \(text)") }
