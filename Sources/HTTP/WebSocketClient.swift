@@ -22,7 +22,7 @@ public final class WebSocketClient {
   ///   - connectMilliseconds: the limit for the connection, and again for the server's answer.
   ///   - sweepMilliseconds: the interval between two checks of all deadlines.
   public init(
-    on loop: EventLoop, configuration: WebSocketConfiguration = WebSocketConfiguration(), connectMilliseconds: Int = 10_000,
+    on loop: EventLoop, configuration: WebSocketConfiguration, connectMilliseconds: Int,
     sweepMilliseconds: Int = 1_000
   ) {
     loop.preconditionOnLoop()

@@ -13,7 +13,7 @@ public struct TopicSpecification: Sendable, Hashable {
   public var settings: [String: String]
 
   /// A topic of its parts.
-  public init(_ name: String, partitions: Int32 = -1, replication: Int32 = -1, settings: [String: String] = [:]) {
+  public init(_ name: String, partitions: Int32, replication: Int32 = -1, settings: [String: String] = [:]) {
     self.name = name
     self.partitions = partitions
     self.replication = replication

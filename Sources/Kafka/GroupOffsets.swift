@@ -14,7 +14,7 @@ public final class GroupOffsets: Sendable {
   /// Makes a client. Its first question connects.
   ///
   /// - Throws: an error that names the property if the configuration is wrong.
-  public init(_ configuration: KafkaConfiguration, group: String, timeoutMilliseconds: Int32 = 10_000) throws(KafkaError) {
+  public init(_ configuration: KafkaConfiguration, group: String, timeoutMilliseconds: Int32) throws(KafkaError) {
     self.group = group
     self.timeoutMilliseconds = timeoutMilliseconds
     let object = try configuration.merging(["group.id": group]).object(defaults: [:], forConsumer: true)

@@ -30,7 +30,7 @@ public struct OffsetWindow: Sendable {
   public var oldestTimestamp: Int64? { head == tail ? nil : stamps[Int(head & mask)] }
 
   /// Begins a record and returns its sequence; nil if it is not newer than the last one, so it has begun already.
-  public mutating func begin(offset: Int64, timestamp: Int64 = -1) -> UInt64? {
+  public mutating func begin(offset: Int64, timestamp: Int64) -> UInt64? {
     precondition(offset >= 0, "a record's offset is never negative")
     if let newest, offset <= newest { return nil }
     if span == ring.count { grow() }

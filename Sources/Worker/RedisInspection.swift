@@ -44,7 +44,7 @@ public final class RedisInspection {
   // MARK: Schedule
 
   /// Schedules the next inspection within this time, and then regularly.
-  public func schedule(after milliseconds: Int = .max) { timer.start(after: min(milliseconds, interval), repeating: interval) }
+  public func schedule(after milliseconds: Int) { timer.start(after: min(milliseconds, interval), repeating: interval) }
 
   /// Schedules an inspection at once, with a check of every script. The server may be another one.
   public func restart() {

@@ -29,7 +29,7 @@ public enum MediaServer {
   ///   - tls: TLS of its connections; nil for none.
   public static func start(
     at address: SocketAddress, _ folder: MediaFolder, keys: InForce<KeyRing>, maximumDescriptor: Int32 = .max,
-    tls: TLSServerConfiguration? = nil, logger: Logger, metrics: MetricRegistry
+    tls: TLSServerConfiguration?, logger: Logger, metrics: MetricRegistry
   ) async throws(EventLoopError) -> LoopServer {
     var configuration = HTTPServerConfiguration()
     configuration.tls = tls

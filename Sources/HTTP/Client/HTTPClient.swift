@@ -40,7 +40,7 @@ public final class HTTPClient {
   ///   Then the completion is not called.
   @discardableResult
   public func send(
-    _ request: HTTPClientRequest, to receive: BodyReceiver? = nil,
+    _ request: HTTPClientRequest, to receive: BodyReceiver?,
     completion: @escaping (Result<HTTPClientResponse, HTTPClientError>) -> Void
   ) throws(HTTPClientError) -> HTTPClientCall {
     loop.preconditionOnLoop()

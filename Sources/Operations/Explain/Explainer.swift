@@ -36,7 +36,7 @@ extension ClusterTool {
   /// - Parameters:
   ///   - target: a hint: the request's target, `device:…` or `user:…`. Its requests lie in one partition, and so do the events of a device.
   ///   - published: a hint: the time of publication.
-  package func explain(_ question: RequestQuestion, target: Name? = nil, published: TimeRange = TimeRange()) async throws -> SearchResult {
+  package func explain(_ question: RequestQuestion, target: Name?, published: TimeRange = TimeRange()) async throws -> SearchResult {
     let cancellation = Cancellation()
     return try await withTaskCancellationHandler {
       let rules = try await completeRules()

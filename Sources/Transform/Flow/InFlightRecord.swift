@@ -54,7 +54,7 @@ struct BegunRecord {
   /// Why the request is beyond a rate limit of its application; nil if it is not.
   var excess: RateExcess?
 
-  init(index: Int, ticket: RecordTicket, isRegistration: Bool, incarnation: UInt32 = 0) {
+  init(index: Int, ticket: RecordTicket, isRegistration: Bool, incarnation: UInt32) {
     (self.index, self.ticket, self.isRegistration, self.incarnation) = (index, ticket, isRegistration, incarnation)
   }
 

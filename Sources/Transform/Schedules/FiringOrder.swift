@@ -23,7 +23,7 @@ struct FiringOrder {
   /// The order of the newest request, and what that was when a firing asked last.
   private var (newest, asked): (UInt64, UInt64) = (0, 0)
 
-  init(chained: UInt64 = 100_000, isInFlight: @escaping (Slot, _ order: UInt64) -> Bool) {
+  init(chained: UInt64, isInFlight: @escaping (Slot, _ order: UInt64) -> Bool) {
     (self.chained, self.isInFlight) = (chained, isInFlight)
   }
 
