@@ -11,7 +11,7 @@ public struct DueTimes {
     public var due: Int64
     /// The name of the occurrence among those of the trigger. For an interval it is the number, from 1. For a calendar trigger it is the
     /// reading of the wall clock, so 09:00 of a day is one occurrence in all zones.
-    public var name: Int64
+    var name: Int64
   }
 
   /// The zone of a trigger that names none, for a device that registered none.
@@ -90,7 +90,7 @@ public struct DueTimes {
   /// Counts the occurrences strictly between two moments.
   ///
   /// For a calendar trigger it counts to `limit` only, since each occurrence costs a search, and nothing else of the lane goes on meanwhile.
-  public mutating func count(
+  mutating func count(
     of trigger: TimedTrigger, requested: Int64, after start: Int64, before end: Int64, deviceZone: Name, limit: Int = 100
   ) throws(Rejection) -> Int {
     guard var occurrence = try next(of: trigger, requested: requested, after: start, deviceZone: deviceZone), occurrence.due < end else {
@@ -115,7 +115,7 @@ public struct DueTimes {
   /// Another version of the time zone database may have given it another due time.
   ///
   /// - Throws: a rejection if the database has no such zone.
-  public mutating func again(_ occurrence: Occurrence, of trigger: TimedTrigger, requested: Int64, deviceZone: Name) throws(Rejection)
+  mutating func again(_ occurrence: Occurrence, of trigger: TimedTrigger, requested: Int64, deviceZone: Name) throws(Rejection)
     -> Occurrence?
   {
     guard case .calendar(_, let zone) = trigger.rule else { return occurrence }

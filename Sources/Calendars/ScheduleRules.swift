@@ -7,11 +7,11 @@ public import Notifications
 /// It has no clock and no connection. An event that is read again after a crash gets its first verdict, as long as the record remembers it.
 public struct ScheduleRules {
   /// The calendar that computes due times.
-  public var times = DueTimes()
+  var times = DueTimes()
   /// How late an occurrence may fire if its repeating trigger sets no bound, in milliseconds.
-  public let late: Int64
+  let late: Int64
   /// How long after its due time an occurrence with one attempt may fire, in milliseconds.
-  public let oneAttempt: Int64
+  let oneAttempt: Int64
 
   /// How many occurrences of a repeating trigger that are late are made up for. Older ones are skipped, however late the trigger allows.
   static let maximumBehind = 60
@@ -48,7 +48,7 @@ public struct ScheduleRules {
     /// The request's revision and apns-id.
     public var reference: JournalReference
     /// What it asks of the schedule.
-    public var kind: Kind
+    var kind: Kind
 
     /// Creates a request from its parts.
     public init(_ reference: JournalReference, _ kind: Kind) { (self.reference, self.kind) = (reference, kind) }
@@ -67,7 +67,7 @@ public struct ScheduleRules {
     /// The payload of its record.
     public var payload: [UInt8]
     /// What else its record says; nil if that is what the cluster writes.
-    public var written: Written?
+    var written: Written?
     /// The due time that it fires.
     public var dueTime: ScheduleRecord.Pending.DueTime
 
@@ -83,11 +83,11 @@ public struct ScheduleRules {
     /// What a record of a firing says, besides which occurrence it is and what that shows.
     public struct Written {
       /// The apns-id of the schedule's request.
-      public var id: NotificationID
+      var id: NotificationID
       /// Whether the trigger repeats.
-      public var repeats: Bool
+      var repeats: Bool
       /// The headers that an occurrence takes over, and its expiration.
-      public var headers: [ScheduleRecord.Pending.Header]
+      var headers: [ScheduleRecord.Pending.Header]
 
       /// What a record says, of its parts.
       public init(id: NotificationID, repeats: Bool, headers: [ScheduleRecord.Pending.Header]) {

@@ -32,7 +32,7 @@ public struct HTTPHeaders: Sendable {
   }
 
   /// The members of a list field (RFC 9110, section 5.6.1) from all its lines, without empty ones.
-  public func list(of name: String) -> [String] {
+  func list(of name: String) -> [String] {
     values(of: name).flatMap { $0.split(separator: ",") }.map { String(Substring($0.utf8.trimmed)) }.filter { !$0.isEmpty }
   }
 

@@ -9,7 +9,7 @@ public struct HTTPMethod: RawRepresentable, Hashable, Sendable, CustomStringConv
   /// Reads a resource.
   public static let get = HTTPMethod(rawValue: "GET")
   /// Reads a resource's header fields.
-  public static let head = HTTPMethod(rawValue: "HEAD")
+  static let head = HTTPMethod(rawValue: "HEAD")
   /// Sends content to be processed.
   public static let post = HTTPMethod(rawValue: "POST")
 

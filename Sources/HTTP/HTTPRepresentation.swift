@@ -4,9 +4,9 @@
 /// known tag, and one range from its first byte on, which may depend on the tag. It ignores anything else, and answers with everything.
 public struct HTTPRepresentation: Hashable, Sendable {
   /// The strong entity tag, without the quotes, such as a digest.
-  public let entityTag: String
+  let entityTag: String
   /// The number of bytes.
-  public let count: Int
+  let count: Int
 
   /// Describes a representation.
   ///

@@ -3,11 +3,11 @@ import EventLoop
 /// A whole request for a handler.
 public struct HTTPRequest: Sendable {
   /// The method.
-  public let method: HTTPMethod
+  let method: HTTPMethod
   /// The target's path as sent: not decoded, and matched byte by byte.
   public let path: String
   /// The part after the target's question mark, as sent; nil without one.
-  public let query: String?
+  let query: String?
   /// The header fields.
   public let headers: HTTPHeaders
   /// The body, without transfer coding; at most the configured number of bytes.

@@ -9,7 +9,7 @@ public final class HTTPResponder {
   deinit { connection?.respond(HTTPResponse(.internalServerError, text: "The request was not answered.\n")) }
 
   /// Whether the client is still connected and waits.
-  public var isOpen: Bool { connection?.awaitsResponse ?? false }
+  var isOpen: Bool { connection?.awaitsResponse ?? false }
 
   /// Sends the response. Only the first call has an effect, and only while the client is connected.
   public func respond(_ response: HTTPResponse) {

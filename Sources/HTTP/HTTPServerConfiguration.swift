@@ -1,7 +1,7 @@
 /// The limits of an HTTP server; a request's head has at most 16,384 bytes, beyond it 431. Times are milliseconds, and are noticed up to `sweepMilliseconds` late.
 public struct HTTPServerConfiguration: Sendable {
   /// The most header fields of a request; beyond it 431.
-  public var maximumHeaderFields = 100
+  var maximumHeaderFields = 100
   /// The most bytes of a request's body; beyond it 413.
   public var maximumBodyBytes = 65_536
   /// The most bytes of all bodies that are being received at once; beyond it 503. The first 16,384 bytes of each body do not count.
@@ -27,17 +27,17 @@ public struct HTTPServerConfiguration: Sendable {
   /// How long an erring client is still read after its error response, so that it can see it.
   public var lingerMilliseconds = 2_000
   /// Bytes that are read and dropped after a client's last response. A client that sends more is reset a second later.
-  public var lingerBytes = 16_384
+  var lingerBytes = 16_384
   /// Whether a connection is read while a handler has its request. Then a handler learns that its client has gone; but a client that has
   /// closed its sending half counts as gone, and gets no answer.
   public var readsWhileHandling = true
   /// The interval between two checks of all deadlines.
-  public var sweepMilliseconds = 1_000
+  var sweepMilliseconds = 1_000
   /// `Retry-After` of 503 and 429 for too many connections, in seconds. It is random up to twice this, so that refused clients do not retry
   /// together.
-  public var retryAfterSeconds = 5
+  var retryAfterSeconds = 5
   /// The most connections that wait in the kernel to be accepted.
-  public var backlog = 4096
+  var backlog = 4096
   /// Whether several servers, of lanes or processes, share the port (SO_REUSEPORT).
   public var reusePort = false
   /// Whether it listens on a free port if the given one is taken.

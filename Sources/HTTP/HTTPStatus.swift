@@ -17,7 +17,7 @@ public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConv
   /// 204: never with a body.
   public static let noContent = HTTPStatus(rawValue: 204)
   /// 206: with `Content-Range`.
-  public static let partialContent = HTTPStatus(rawValue: 206)
+  static let partialContent = HTTPStatus(rawValue: 206)
   /// 207: several outcomes, each with a status of its own.
   public static let multiStatus = HTTPStatus(rawValue: 207)
   /// 304: never with a body.
@@ -33,30 +33,30 @@ public struct HTTPStatus: RawRepresentable, Hashable, Sendable, CustomStringConv
   /// 405: with `Allow`.
   public static let methodNotAllowed = HTTPStatus(rawValue: 405)
   /// 408.
-  public static let requestTimeout = HTTPStatus(rawValue: 408)
+  static let requestTimeout = HTTPStatus(rawValue: 408)
   /// 413.
   public static let contentTooLarge = HTTPStatus(rawValue: 413)
   /// 416: with `Content-Range`.
-  public static let rangeNotSatisfiable = HTTPStatus(rawValue: 416)
+  static let rangeNotSatisfiable = HTTPStatus(rawValue: 416)
   /// 417.
-  public static let expectationFailed = HTTPStatus(rawValue: 417)
+  static let expectationFailed = HTTPStatus(rawValue: 417)
   /// 426: with `Upgrade`.
-  public static let upgradeRequired = HTTPStatus(rawValue: 426)
+  static let upgradeRequired = HTTPStatus(rawValue: 426)
   /// 429.
   public static let tooManyRequests = HTTPStatus(rawValue: 429)
   /// 431.
-  public static let headerFieldsTooLarge = HTTPStatus(rawValue: 431)
+  static let headerFieldsTooLarge = HTTPStatus(rawValue: 431)
   /// 500.
   public static let internalServerError = HTTPStatus(rawValue: 500)
   /// 501.
-  public static let notImplemented = HTTPStatus(rawValue: 501)
+  static let notImplemented = HTTPStatus(rawValue: 501)
   /// 503.
   public static let serviceUnavailable = HTTPStatus(rawValue: 503)
   /// 505.
-  public static let versionNotSupported = HTTPStatus(rawValue: 505)
+  static let versionNotSupported = HTTPStatus(rawValue: 505)
 
   /// The phrase that follows the code on the status line; clients ignore it.
-  public var reason: String { String(cString: http_status_str(http_status(rawValue: UInt32(clamping: rawValue)))) }
+  var reason: String { String(cString: http_status_str(http_status(rawValue: UInt32(clamping: rawValue)))) }
 
   /// Code and phrase.
   public var description: String { "\(rawValue) \(reason)" }

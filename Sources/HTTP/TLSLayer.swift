@@ -4,11 +4,11 @@ import EventLoop
 /// TLS of a server.
 public struct TLSServerConfiguration: Sendable {
   /// The certificate and the key, which may be replaced at any time.
-  public var identity: InForce<TLSIdentity>
+  var identity: InForce<TLSIdentity>
   /// Derive the keys of session tickets: the same in all workers that resume each other's sessions.
-  public var ticketSecrets: InForce<KeyRing>
+  var ticketSecrets: InForce<KeyRing>
   /// The most connections that are accepted in a second on one loop, and so the most handshakes. Further ones wait.
-  public var handshakesPerSecond: Int
+  var handshakesPerSecond: Int
 
   /// The default of `handshakesPerSecond`: about a quarter of a loop's time.
   public static let standardHandshakes = 500

@@ -11,24 +11,24 @@ public struct WebSocketCloseCode: RawRepresentable, Hashable, Sendable, CustomSt
   /// 1001: the endpoint goes away.
   public static let goingAway = WebSocketCloseCode(rawValue: 1001)
   /// 1002: a frame broke the protocol.
-  public static let protocolError = WebSocketCloseCode(rawValue: 1002)
+  static let protocolError = WebSocketCloseCode(rawValue: 1002)
   /// 1005: the close frame had no code; never sent.
-  public static let none = WebSocketCloseCode(rawValue: 1005)
+  static let none = WebSocketCloseCode(rawValue: 1005)
   /// 1006: there was no close frame; never sent.
   public static let abnormal = WebSocketCloseCode(rawValue: 1006)
   /// 1007: a text that is not UTF-8.
-  public static let invalidPayload = WebSocketCloseCode(rawValue: 1007)
+  static let invalidPayload = WebSocketCloseCode(rawValue: 1007)
   /// 1008: a violation of the endpoint's rules.
   public static let policyViolation = WebSocketCloseCode(rawValue: 1008)
   /// 1009: too big.
-  public static let messageTooBig = WebSocketCloseCode(rawValue: 1009)
+  static let messageTooBig = WebSocketCloseCode(rawValue: 1009)
   /// 1012: the server restarts.
   public static let serviceRestart = WebSocketCloseCode(rawValue: 1012)
   /// 1013: try again later.
   public static let tryAgainLater = WebSocketCloseCode(rawValue: 1013)
 
   /// Whether a close frame may contain it.
-  public var isSendable: Bool {
+  var isSendable: Bool {
     switch rawValue {
     case 1000...1003, 1007...1014, 3000...4999: true
     default: false

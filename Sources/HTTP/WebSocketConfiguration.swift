@@ -22,7 +22,7 @@ public struct WebSocketConfiguration: Sendable {
   public var closeMilliseconds = 5_000
   /// Bytes that are read and dropped after both close frames, or after an error. A peer that sends more is reset a second later. During the
   /// wait for its close frame one message more is read, since the peer may be within it.
-  public var closeBytes = 16_384
+  var closeBytes = 16_384
 
   /// The defaults.
   public init() {}

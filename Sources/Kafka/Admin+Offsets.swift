@@ -6,7 +6,7 @@ public struct GroupDescription: Sendable, Hashable {
   /// Its name.
   public var name: String
   /// `Stable`, `Empty`, `PreparingRebalance` and so on.
-  public var state: String
+  var state: String
 }
 
 extension Admin {

@@ -10,7 +10,7 @@ public struct TopicSpecification: Sendable, Hashable {
   /// The number of copies; -1 for the broker's default.
   public var replication: Int32
   /// Settings of the topic by Kafka's names, such as `cleanup.policy`.
-  public var settings: [String: String]
+  var settings: [String: String]
 
   /// A topic of its parts.
   public init(_ name: String, partitions: Int32, replication: Int32 = -1, settings: [String: String] = [:]) {

@@ -14,7 +14,7 @@ public final class Consumer {
   /// How a consumer reads.
   public struct Options: Sendable {
     /// The group; nil for a consumer that only uses `assign`.
-    public var group: String?
+    var group: String?
     /// The name of a static member, by which others can remove it from the group; unique in the group.
     public var instanceID: String?
     /// Whether the handler is called when the consumer reaches a partition's end.
@@ -62,13 +62,13 @@ public final class Consumer {
   enum State { case open, closing, closed }
 
   /// The consumer's loop.
-  public let loop: EventLoop
+  let loop: EventLoop
   /// Gets librdkafka's log.
   public var onLog: ((KafkaLogLine) -> Void)?
   /// A short text to commit beside the offset of the partition with this index; nil for none.
   public var commitNote: ((_ index: Int) -> String?)?
   /// Gets librdkafka's statistics as JSON text (`statistics.interval.ms`). The text is valid only during the call.
-  public var onStatistics: ((UnsafeRawBufferPointer) -> Void)?
+  var onStatistics: ((UnsafeRawBufferPointer) -> Void)?
 
   let client: ClientHandle
   var partitions = ConsumerPartitions()
@@ -439,7 +439,7 @@ public final class Consumer {
   /// - Parameters:
   ///   - offsets: at most one for each partition. Those of an earlier generation are not sent and fail with `notOwned`.
   ///   - completion: called once on the loop with the errors of failed commits, also if the consumer closes first.
-  public func commit(_ offsets: [CommitOffset], completion: @escaping ([CommitOffset: KafkaError]) -> Void) {
+  func commit(_ offsets: [CommitOffset], completion: @escaping ([CommitOffset: KafkaError]) -> Void) {
     loop.preconditionOnLoop()
     guard let commits else {
       return completion(Dictionary(offsets.map { ($0, KafkaError(.closed, "commit")) }) { first, _ in first })

@@ -6,7 +6,7 @@ import CRdKafka
 /// while it loads (librdkafka issue 5040).
 public final class GroupOffsets: Sendable {
   /// The group's name.
-  public let group: String
+  let group: String
   private let client: ClientHandle
   private let timeoutMilliseconds: Int32
   private let ended = Latch()

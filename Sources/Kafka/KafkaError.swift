@@ -26,9 +26,9 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     /// No broker can be reached.
     public static let allBrokersDown = Code(RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
     /// The broker refuses the login.
-    public static let authentication = Code(RD_KAFKA_RESP_ERR__AUTHENTICATION)
+    static let authentication = Code(RD_KAFKA_RESP_ERR__AUTHENTICATION)
     /// TLS does not come about.
-    public static let tls = Code(RD_KAFKA_RESP_ERR__SSL)
+    static let tls = Code(RD_KAFKA_RESP_ERR__SSL)
     /// The broker does not know the topic or partition.
     public static let unknownTopicOrPartition = Code(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
     /// librdkafka does not know the topic.
@@ -36,13 +36,13 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     /// librdkafka does not know the partition.
     public static let unknownPartition = Code(RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION)
     /// The topic to be created exists.
-    public static let topicExists = Code(RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
+    static let topicExists = Code(RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
     /// The broker does not know this request.
-    public static let unsupported = Code(RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE)
+    static let unsupported = Code(RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE)
     /// This client lacks the right to do that with the topic.
-    public static let topicNotAuthorized = Code(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
+    static let topicNotAuthorized = Code(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
     /// This client lacks the right to do that with the cluster.
-    public static let clusterNotAuthorized = Code(RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED)
+    static let clusterNotAuthorized = Code(RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED)
     /// The record or its batch is larger than the broker or the configuration allows.
     public static let messageTooLarge = Code(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
     /// `Producer.close` dropped the record before it was sent.
@@ -52,21 +52,21 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Only a later record's success suggests that the record is written: it may or may not be in the topic.
     public static let unconfirmed = Code(RD_KAFKA_RESP_ERR__NO_OFFSET)
     /// The group has continued without this member's generation.
-    public static let illegalGeneration = Code(RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION)
+    static let illegalGeneration = Code(RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION)
     /// The group does not know this member, or no longer does.
-    public static let unknownMember = Code(RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID)
+    static let unknownMember = Code(RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID)
     /// Another member has taken this static member's place.
     public static let fencedInstance = Code(RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID)
     /// The partition does not belong to this consumer, or no longer does.
-    public static let notOwned = Code(RD_KAFKA_RESP_ERR__STATE)
+    static let notOwned = Code(RD_KAFKA_RESP_ERR__STATE)
     /// The partition's log ends before the consumer's position. It was truncated, or the topic was made again.
     public static let logTruncated = Code(RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE)
     /// The records to read were deleted, and `auto.offset.reset=error` gives no other position.
     public static let offsetsGone = Code(RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET)
     /// A batch cannot be decompressed.
-    public static let badCompression = Code(RD_KAFKA_RESP_ERR__BAD_COMPRESSION)
+    static let badCompression = Code(RD_KAFKA_RESP_ERR__BAD_COMPRESSION)
     /// A batch's checksum is wrong, or its bytes are not a batch.
-    public static let badMessage = Code(RD_KAFKA_RESP_ERR__BAD_MSG)
+    static let badMessage = Code(RD_KAFKA_RESP_ERR__BAD_MSG)
     /// The consumer, producer or administration was closed.
     public static let closed = Code(RD_KAFKA_RESP_ERR__DESTROY)
     /// An error that makes the client useless; its message has the cause.
@@ -78,7 +78,7 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The reason.
   public let code: Code
   /// What was being done, with its object: `create topic orders`.
-  public let operation: String
+  let operation: String
   /// The words of librdkafka or of the broker.
   public let message: String
   /// Whether the client is useless now: close it and make a new one.
@@ -126,7 +126,7 @@ public struct KafkaError: Error, Sendable, Hashable, CustomStringConvertible {
   }
 
   /// What the reader can do about it.
-  public var hint: String {
+  var hint: String {
     switch code {
     case .invalidConfiguration: "correct the setting; librdkafka's CONFIGURATION.md lists the properties and their values"
     case .transport, .allBrokersDown, .timedOut: "check that the brokers run and that the bootstrap servers are right"

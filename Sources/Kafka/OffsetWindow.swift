@@ -12,25 +12,25 @@ public struct OffsetWindow: Sendable {
   private var finishedOutOfOrder = 0
 
   /// The offset to commit, one past the last contiguous finished record; nil before the first is finished.
-  public private(set) var committable: Int64?
+  private(set) var committable: Int64?
   /// The timestamp of the record below `committable`; -1 if it has none.
-  public private(set) var committableTimestamp: Int64 = -1
+  private(set) var committableTimestamp: Int64 = -1
   /// The offset of the last begun record; nil before the first.
-  public private(set) var newest: Int64?
+  private(set) var newest: Int64?
   private var newestTimestamp: Int64 = -1
 
   /// Records that have begun and are not finished.
-  public var inFlight: Int { Int(tail &- head) - finishedOutOfOrder }
+  var inFlight: Int { Int(tail &- head) - finishedOutOfOrder }
   /// Used places: records in flight, and finished ones after the oldest of them.
-  public var span: Int { Int(tail &- head) }
+  var span: Int { Int(tail &- head) }
   /// The offset of the oldest record in flight; nil if there is none.
-  public var oldest: Int64? { head == tail ? nil : ring[Int(head & mask)] }
+  var oldest: Int64? { head == tail ? nil : ring[Int(head & mask)] }
 
   /// The timestamp of that record; nil if there is none, -1 if the record has none.
-  public var oldestTimestamp: Int64? { head == tail ? nil : stamps[Int(head & mask)] }
+  var oldestTimestamp: Int64? { head == tail ? nil : stamps[Int(head & mask)] }
 
   /// Begins a record and returns its sequence; nil if it is not newer than the last one, so it has begun already.
-  public mutating func begin(offset: Int64, timestamp: Int64) -> UInt64? {
+  mutating func begin(offset: Int64, timestamp: Int64) -> UInt64? {
     precondition(offset >= 0, "a record's offset is never negative")
     if let newest, offset <= newest { return nil }
     if span == ring.count { grow() }
@@ -44,14 +44,14 @@ public struct OffsetWindow: Sendable {
   /// Counts all offsets below this one as begun. The log was read up to there, and no further record lies below.
   ///
   /// - Parameter timestamp: of the record below, if none has begun.
-  public mutating func reachEnd(_ offset: Int64, timestamp: Int64) {
+  mutating func reachEnd(_ offset: Int64, timestamp: Int64) {
     guard offset > 0, let sequence = begin(offset: offset - 1, timestamp: newest == nil ? timestamp : newestTimestamp) else { return }
     finish(sequence)
   }
 
   /// Finishes a record; false if it was finished before.
   @discardableResult
-  public mutating func finish(_ sequence: UInt64) -> Bool {
+  mutating func finish(_ sequence: UInt64) -> Bool {
     guard sequence >= head, sequence < tail else { return false }
     let index = Int(sequence & mask)
     guard ring[index] >= 0 else { return false }

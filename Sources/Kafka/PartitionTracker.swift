@@ -3,13 +3,13 @@ import Synchronization
 /// The proof that a record has begun. It is handed back when the record is finished.
 public struct RecordTicket: Sendable, Hashable {
   /// The partition's index, as its assignment gave it.
-  public let partition: Int32
+  let partition: Int32
   /// The assignment's generation.
-  public let generation: UInt32
+  let generation: UInt32
   /// The number of the tracker that made it, unique in the process.
   let tracker: UInt32
   /// The record's number within its partition and generation.
-  public let sequence: UInt64
+  let sequence: UInt64
 }
 
 /// The begun and finished records of all partitions of a consumer. A value, without clock or Kafka.
@@ -42,16 +42,16 @@ public struct PartitionTracker: Sendable {
   }
 
   /// The most records in flight over all partitions. The records themselves are their cost.
-  public let limit: Int
+  let limit: Int
   /// The most used places. Records in flight, and finished ones after an unfinished one, at sixteen bytes each.
-  public let spanLimit: Int
+  let spanLimit: Int
   private let number = Self.numbers.add(1, ordering: .relaxed).newValue
   private static let numbers = Atomic<UInt32>(0)
   private var partitions: [Partition] = []
   /// Records in flight in all assigned partitions.
   public private(set) var inFlight = 0
   /// Used places in all assigned partitions.
-  public private(set) var span = 0
+  private(set) var span = 0
 
   /// Makes a tracker. A slow record stops others only when those after it fill `spanLimit`: ten seconds of the fastest flow.
   public init(limit: Int, spanLimit: Int = 1_000_000) {
@@ -69,7 +69,7 @@ public struct PartitionTracker: Sendable {
   }
 
   /// Notes a partition's revocation. Its records in flight do not count any more.
-  public mutating func revoke(_ index: Int) {
+  mutating func revoke(_ index: Int) {
     guard isAssigned(index) else { return }
     inFlight -= partitions[index].window.inFlight
     span -= partitions[index].window.span
@@ -101,7 +101,7 @@ public struct PartitionTracker: Sendable {
   /// - Parameters:
   ///   - generation: of the assignment in which it was read.
   ///   - timestamp: of the last record below the offset, if this assignment has begun none.
-  public mutating func reachEnd(_ index: Int, generation: UInt32, offset: Int64, timestamp: Int64 = -1) {
+  mutating func reachEnd(_ index: Int, generation: UInt32, offset: Int64, timestamp: Int64 = -1) {
     guard isAssigned(index), partitions[index].generation == generation else { return }
     let before = partitions[index].window.span
     partitions[index].window.reachEnd(offset, timestamp: timestamp)
@@ -127,7 +127,7 @@ public struct PartitionTracker: Sendable {
   }
 
   /// Sets a record aside that this process may never finish. It stays in flight, and holds back the committable offset.
-  public mutating func setAside(_ ticket: RecordTicket) {
+  mutating func setAside(_ ticket: RecordTicket) {
     guard isCurrent(ticket) else { return }
     let index = Int(ticket.partition)
     if partitions[index].beyond == nil { partitions[index].beyond = partitions[index].window }
@@ -136,7 +136,7 @@ public struct PartitionTracker: Sendable {
   }
 
   /// Of each partition with records that are set aside: the offset below which all others are finished.
-  public var beyondSetAside: [CommitOffset] {
+  var beyondSetAside: [CommitOffset] {
     partitions.enumerated().compactMap { index, partition in
       guard let beyond = partition.beyond, let offset = beyond.committable else { return nil }
       return CommitOffset(partition: index, generation: partition.generation, offset: offset, timestamp: beyond.committableTimestamp)
@@ -144,7 +144,7 @@ public struct PartitionTracker: Sendable {
   }
 
   /// Whether the record's assignment still holds.
-  public func isCurrent(_ ticket: RecordTicket) -> Bool {
+  func isCurrent(_ ticket: RecordTicket) -> Bool {
     let index = Int(ticket.partition)
     return ticket.tracker == number && isAssigned(index) && partitions[index].generation == ticket.generation
   }
@@ -152,15 +152,15 @@ public struct PartitionTracker: Sendable {
   private func isAssigned(_ index: Int) -> Bool { index < partitions.count && partitions[index].isAssigned }
 
   /// Whether a record could begin.
-  public var hasRoom: Bool { inFlight < limit && span < spanLimit }
+  var hasRoom: Bool { inFlight < limit && span < spanLimit }
 
   /// Records in flight of one partition.
-  public func inFlight(of index: Int) -> Int {
+  func inFlight(of index: Int) -> Int {
     isAssigned(index) ? partitions[index].window.inFlight : 0
   }
 
   /// The progress of one partition in this assignment; nil if it is not assigned.
-  public func progress(of index: Int) -> PartitionProgress? {
+  func progress(of index: Int) -> PartitionProgress? {
     guard isAssigned(index) else { return nil }
     let window = partitions[index].window
     return PartitionProgress(
@@ -169,7 +169,7 @@ public struct PartitionTracker: Sendable {
   }
 
   /// Takes the offsets that have advanced since the last call, of all or of some assigned partitions. They count as requested.
-  public mutating func takeAdvanced(of indexes: [Int]? = nil) -> [CommitOffset] {
+  mutating func takeAdvanced(of indexes: [Int]? = nil) -> [CommitOffset] {
     var advanced: [CommitOffset] = []
     for index in indexes ?? Array(partitions.indices) where isAssigned(index) {
       let partition = partitions[index]
@@ -183,7 +183,7 @@ public struct PartitionTracker: Sendable {
   }
 
   /// Notes how a commit ended. After a dropped one, a later and higher offset is requested all the same.
-  public mutating func committed(_ commit: CommitOffset, as outcome: CommitOutcome) {
+  mutating func committed(_ commit: CommitOffset, as outcome: CommitOutcome) {
     let index = commit.partition
     guard index < partitions.count, partitions[index].generation == commit.generation else { return }
     switch outcome {
@@ -197,7 +197,7 @@ public struct PartitionTracker: Sendable {
 /// The progress of a partition in one of its assignments.
 public struct PartitionProgress: Sendable, Hashable {
   /// The assignment's generation.
-  public var generation: UInt32
+  var generation: UInt32
   /// The offset of the oldest record in flight; nil if there is none.
   public var oldest: Int64?
   /// That record's timestamp; -1 if it has none.

@@ -41,7 +41,7 @@ public final class Producer {
     /// The most bytes of keys and values in flight. Beyond it `produce` answers `full`.
     public var maximumBytes = 256 << 20
     /// About how many reports are taken in one turn of the loop.
-    public var reportsPerTurn = 4_000
+    var reportsPerTurn = 4_000
 
     /// The defaults above.
     public init() {}
@@ -458,7 +458,7 @@ public final class Producer {
   }
 
   /// Drops unacknowledged records. The reports say `purged`, or `purgedInFlight` if a broker may have the record.
-  public func purge() {
+  func purge() {
     loop.preconditionOnLoop()
     guard state != .closed else { return }
     rd_kafka_purge(client.pointer, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING)

@@ -1,9 +1,9 @@
 /// The wait before the next connection attempt. It is exponential with full jitter, so that a fleet does not reconnect in step.
 public struct Backoff: Sendable, Hashable {
   /// The longest first wait in milliseconds. Each further one may be twice as long. Default 50.
-  public var firstMilliseconds: Int
+  var firstMilliseconds: Int
   /// The longest wait in milliseconds. Default 5,000.
-  public var longestMilliseconds: Int
+  var longestMilliseconds: Int
 
   /// A back-off of its bounds, both at least 1.
   public init(firstMilliseconds: Int = 50, longestMilliseconds: Int = 5000) {

@@ -13,7 +13,7 @@ public struct RedisCommand: ~Copyable {
   public init(reserving capacity: Int = 1024) { body = CommandBuffer(capacity: capacity) }
 
   /// Its size so far, without its first line.
-  public var byteCount: Int { body.count }
+  var byteCount: Int { body.count }
 
   /// Begins a command by its name, and drops the former one.
   public mutating func begin(_ name: String) {

@@ -3,19 +3,19 @@ public struct RedisConfiguration: Sendable {
   /// The server, the credentials and the database.
   public var address: RedisAddress
   /// The connection's name in `CLIENT LIST`, without spaces. Default `carillon`.
-  public var clientName: String
+  var clientName: String
   /// How long a call may take while the server is silent, in milliseconds. A slower call fails and resets the connection. Default 5,000.
   public var callDeadlineMilliseconds: Int
   /// How long look-up, connection and greeting may take together, in milliseconds. Default 5,000.
   public var connectDeadlineMilliseconds: Int
   /// The most calls in flight. Beyond it `send` answers `full`. Default 16,384.
-  public var maximumInFlight: Int
+  var maximumInFlight: Int
   /// The most bytes of calls in flight. Beyond it `send` answers `full`; a single call may be larger. Default 64 MiB.
-  public var maximumBytesInFlight: Int
+  var maximumBytesInFlight: Int
   /// The waits between attempts to connect.
-  public var backoff: Backoff
+  var backoff: Backoff
   /// The scripts that are loaded before the connection is up.
-  public var scripts: [RedisScript]
+  var scripts: [RedisScript]
 
   /// Makes a configuration with the defaults above.
   public init(

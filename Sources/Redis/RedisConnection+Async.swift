@@ -21,7 +21,7 @@ extension RedisConnection {
   /// Sends a command and returns a copy of the reply.
   ///
   /// - Throws: an error reply, `notConnected`, `full`, or why no reply came.
-  public func command(_ arguments: RedisArgument...) async throws(RedisError) -> RedisValue { try await command(arguments) }
+  func command(_ arguments: RedisArgument...) async throws(RedisError) -> RedisValue { try await command(arguments) }
 
   /// Sends a command and returns a copy of the reply. `arguments` begins with the command's name.
   public func command(_ arguments: [RedisArgument]) async throws(RedisError) -> RedisValue {

@@ -64,13 +64,13 @@ public struct RedisReplyView {
   public var text: String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
 
   /// Whether it is a value or status with exactly these bytes.
-  public func equals(_ text: StaticString) -> Bool {
+  func equals(_ text: StaticString) -> Bool {
     guard let bytes, bytes.count == text.utf8CodeUnitCount else { return false }
     return zip(bytes, UnsafeBufferPointer(start: text.utf8Start, count: bytes.count)).allSatisfy(==)
   }
 
   /// The error in an element of an array.
-  public var error: RedisError? {
+  var error: RedisError? {
     guard reply.pointee.type == REDIS_REPLY_ERROR else { return nil }
     let text = UnsafeRawBufferPointer(start: reply.pointee.str, count: Int(reply.pointee.len))
     return RedisError(reply: String(decoding: text, as: UTF8.self))

@@ -3,7 +3,7 @@ public import Cryptography
 /// What a client needs for TLS with Redis beside the address.
 public struct RedisTLS: Sendable, Hashable {
   /// The trusted certificates in PEM; nil for those of the system.
-  public var authorities: [UInt8]?
+  var authorities: [UInt8]?
   /// The client's certificate and key, for a server that asks for one.
   public var identity: TLSIdentity?
 

@@ -57,7 +57,7 @@ public struct StoreError: Error, Sendable, Equatable, CustomStringConvertible {
   public func about(_ key: String) -> StoreError { code == .faulty ? StoreError(code, "\(key): \(message)") : self }
 
   /// Whether the answer concerns the server itself, so a check of all scripts has to explain it.
-  public var needsCheck: Bool { code == .refused || code == .unexplained }
+  var needsCheck: Bool { code == .refused || code == .unexplained }
 
   /// The message.
   public var description: String { message }

@@ -1,25 +1,25 @@
-public import EventLoop
+package import EventLoop
 import Kafka
-public import Worker
+package import Worker
 
 /// One lane of the transform stage: a loop with its own consumer, producer and connection to Redis.
 ///
 /// The actor starts and drains the lane. Classes of its loop do the work.
-public actor TransformLane: LoopActor, WorkerLane {
+package actor TransformLane: LoopActor, WorkerLane {
   private nonisolated let place: LanePlace
   private let settings: TransformSettings
   private let metrics: TransformMetrics
   private var core: TransformCore?
   /// The lane's loop.
-  public nonisolated var loop: EventLoop { place.loop }
+  package nonisolated var loop: EventLoop { place.loop }
 
   /// Makes a lane that does nothing yet.
-  public init(_ settings: TransformSettings, in place: LanePlace, metrics: TransformMetrics) {
+  package init(_ settings: TransformSettings, in place: LanePlace, metrics: TransformMetrics) {
     (self.settings, self.place, self.metrics) = (settings, place, metrics)
   }
 
   /// Connects to Redis and Kafka, and takes records. It is ready when both have answered.
-  public func start() async throws -> SocketAddress? {
+  package func start() async throws -> SocketAddress? {
     let core = TransformCore(on: loop, settings, logger: place.logger, health: place.health, metrics: metrics)
     self.core = core
     core.owner = self
@@ -32,7 +32,7 @@ public actor TransformLane: LoopActor, WorkerLane {
   }
 
   /// Finishes the records in flight, gives up the partitions, and closes everything.
-  public func drain(withinMilliseconds milliseconds: Int) async {
+  package func drain(withinMilliseconds milliseconds: Int) async {
     guard let core else { return }
     self.core = nil
     await core.close(withinMilliseconds: milliseconds)

@@ -1,9 +1,9 @@
 import Notifications
 import Store
-public import Worker
+package import Worker
 
 /// The metrics of one transform lane. An object, since copying so many cells costs more than a request.
-public final class TransformMetrics: Sendable {
+package final class TransformMetrics: Sendable {
   let requests: Counter
   let registrations: Counter
   let evicted: Counter
@@ -49,7 +49,7 @@ public final class TransformMetrics: Sendable {
   /// Makes the lane's cells.
   ///
   /// - Parameter lane: the lane's name in labels.
-  public init(_ registry: MetricRegistry, lane: String = "transform-0") {
+  package init(_ registry: MetricRegistry, lane: String = "transform-0") {
     requests = registry.make(MetricNames.requests)
     registrations = registry.make(MetricNames.registrations)
     evicted = registry.make(MetricNames.evicted)

@@ -1,10 +1,10 @@
 import Cryptography
 import EmbeddedWeb
-public import EventLoop
+package import EventLoop
 import JSON
 
 /// A file that a browser fetches.
-public struct WebFile: Sendable {
+package struct WebFile: Sendable {
   private static let contentTypes = [
     "html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8",
     "json": "application/json", "webmanifest": "application/manifest+json", "txt": "text/plain; charset=utf-8", "svg": "image/svg+xml",
@@ -12,13 +12,13 @@ public struct WebFile: Sendable {
   ]
 
   /// Its path within the folder, such as `device/index.html`.
-  public let path: String
+  package let path: String
   /// Its media type.
-  public let contentType: String
+  package let contentType: String
   /// Its content.
-  public let bytes: SharedBytes
+  package let bytes: SharedBytes
   /// The first half of the content's SHA-256, in hexadecimal.
-  public let digest: String
+  package let digest: String
 
   init(path: String, bytes: SharedBytes) {
     guard let type = Self.contentTypes["\(path.split(separator: ".").last ?? "")"] else { preconditionFailure("no media type: \(path)") }
@@ -28,16 +28,16 @@ public struct WebFile: Sendable {
 }
 
 /// `carillon.js` and the notification center: one version of all files that a browser fetches.
-public struct WebFiles: Sendable {
+package struct WebFiles: Sendable {
   /// The files of this program.
-  public static let embedded = WebFiles((0...).lazy.map(embeddedFile).prefix { $0 != nil }.compactMap(\.self))
+  package static let embedded = WebFiles((0...).lazy.map(embeddedFile).prefix { $0 != nil }.compactMap(\.self))
 
   /// Every file as it is in the folder, in the order of the paths. A browser fetches it at a path with `digest`, so it mixes no versions.
-  public let all: [WebFile]
+  package let all: [WebFile]
   /// The files of the folder `device` for paths without the digest. They refer to the others by it.
-  public let staying: [WebFile]
+  package let staying: [WebFile]
   /// 32 hexadecimal digits, which differ if a path or a byte of any file does.
-  public let digest: String
+  package let digest: String
 
   init(_ files: [WebFile]) {
     all = files.sorted { $0.path < $1.path }
@@ -53,7 +53,7 @@ public struct WebFiles: Sendable {
   ///   - mediaBase: the base of links to media, of which the page learns the origin.
   ///   - environment: the one that the cluster serves, if it is known.
   ///   - origins: those of the page's host that may open the device socket, if they are known.
-  public func configuration(
+  package func configuration(
     devices: String, needsCredential: Bool, mediaBase: String?, environment: String? = nil, origins: [String]? = nil
   ) -> String {
     let media: any JSONRepresentable = mediaBase.map { Self.origin(of: $0) } ?? JSONValue.null
@@ -64,7 +64,7 @@ public struct WebFiles: Sendable {
   }
 
   /// The origin of a URL: what stands before its path.
-  public static func origin(of url: String) -> String {
+  package static func origin(of url: String) -> String {
     url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3).joined(separator: "/")
   }
 

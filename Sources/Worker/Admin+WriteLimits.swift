@@ -3,7 +3,7 @@ public import Kafka
 extension Topics {
   /// The least limit of a topic's batch in bytes. The largest records are an event with the longest texts, a delivery with the largest
   /// payload, and the verdicts on a page of a person's devices.
-  public static let neededBatchBytes = 32 << 10
+  static let neededBatchBytes = 32 << 10
 }
 
 extension Admin {

@@ -15,7 +15,7 @@ public final class Health: Sendable {
     /// The lane's name; empty for the whole process.
     public let lane: String
     /// Whether it is ready.
-    public let isReady: Bool
+    let isReady: Bool
     /// Why it is not ready; empty if it is.
     public let reason: String
     /// Since when, in milliseconds since 1970.
@@ -99,7 +99,7 @@ public final class Health: Sendable {
   }
 
   /// Every condition, in the order of their first `set`.
-  public var conditions: [Condition] { table.table.withLock { $0.conditions } }
+  var conditions: [Condition] { table.table.withLock { $0.conditions } }
 
   /// Whether every condition is ready.
   public var isReady: Bool { conditions.allSatisfy(\.isReady) }

@@ -8,25 +8,25 @@ public enum MetricNames {
   public static let processCPU = Metric<Counter>(
     "process_cpu_seconds_total", "Processor time that the process has used, in user and system mode, in seconds.")
   /// Resident memory.
-  public static let processResidentMemory = Metric<Gauge>(
+  static let processResidentMemory = Metric<Gauge>(
     "process_resident_memory_bytes", "Resident memory of the process, in bytes.")
   /// Reserved memory.
-  public static let processVirtualMemory = Metric<Gauge>(
+  static let processVirtualMemory = Metric<Gauge>(
     "process_virtual_memory_bytes", "Memory that the process has reserved, used or not, in bytes.")
   /// Open descriptors.
-  public static let processOpenDescriptors = Metric<Gauge>("process_open_fds", "Open descriptors of the process: connections, files.")
+  static let processOpenDescriptors = Metric<Gauge>("process_open_fds", "Open descriptors of the process: connections, files.")
   /// The limit of open descriptors.
-  public static let processMaximumDescriptors = Metric<Gauge>("process_max_fds", "Limit of the process's open descriptors.")
+  static let processMaximumDescriptors = Metric<Gauge>("process_max_fds", "Limit of the process's open descriptors.")
   /// Whether the process is ready.
-  public static let ready = Metric<Gauge>("carillon_ready", "1 if the process is ready, as /readyz says, else 0.")
+  static let ready = Metric<Gauge>("carillon_ready", "1 if the process is ready, as /readyz says, else 0.")
   /// The conditions of readiness.
-  public static let conditions = Metric<Gauge>(
+  static let conditions = Metric<Gauge>(
     "carillon_ready_condition", "Each condition that /readyz lists: 1 if it is ready, else 0.", labels: ["lane", "condition"])
   /// What was built.
   public static let build = Metric<Gauge>(
     "carillon_build_info", "Always 1; the labels name the version and the role.", labels: ["version", "role"])
   /// Lines that the log had no room for.
-  public static let logLinesDropped = Metric<Counter>(
+  static let logLinesDropped = Metric<Counter>(
     "carillon_log_lines_dropped_total", "Log lines dropped because they were not read as fast as they were written.")
   /// Lanes that started again.
   public static let laneRestarts = Metric<Counter>(
@@ -44,7 +44,7 @@ public enum MetricNames {
     "1 while changed files cannot be used, so that what they held before stays in force, else 0: keys, certificate, extensions.",
     labels: ["files"])
   /// Requests that web pages may have made.
-  public static let adminRefused = Metric<Counter>(
+  static let adminRefused = Metric<Counter>(
     "carillon_admin_refused_total",
     "Requests to the admin port that were refused because a web page may have sent them, by the header field that shows it.",
     labels: ["field"])
@@ -52,34 +52,34 @@ public enum MetricNames {
   // Redis and Kafka, in both stages.
 
   /// Redis' errors.
-  public static let redisErrors = Metric<Counter>(
+  static let redisErrors = Metric<Counter>(
     "carillon_redis_errors_total", "Failed calls to Redis and failed attempts to connect, by the kind of error.", labels: ["kind"])
   /// Kafka's errors.
   public static let kafkaErrors = Metric<Counter>(
     "carillon_kafka_errors_total", "Errors of Kafka clients, and records that Kafka did not accept, by the kind of error.",
     labels: ["kind"])
   /// Records that wait in a producer.
-  public static let producerRecords = Metric<Gauge>(
+  static let producerRecords = Metric<Gauge>(
     "carillon_producer_queue_records", "Records that wait in a lane's producer until Kafka acknowledges them.",
     labels: ["lane", "producer"])
   /// The limit of records in a producer.
-  public static let producerRecordsLimit = Metric<Gauge>(
+  static let producerRecordsLimit = Metric<Gauge>(
     "carillon_producer_queue_records_limit", "Records that may wait in a producer.", labels: ["lane", "producer"])
   /// Bytes that wait in a producer.
-  public static let producerBytes = Metric<Gauge>(
+  static let producerBytes = Metric<Gauge>(
     "carillon_producer_queue_bytes", "Bytes of the keys and values of the records that wait in a producer.", labels: ["lane", "producer"])
   /// The limit of bytes in a producer.
-  public static let producerBytesLimit = Metric<Gauge>(
+  static let producerBytesLimit = Metric<Gauge>(
     "carillon_producer_queue_limit_bytes", "Bytes of keys and values that may wait in a producer.", labels: ["lane", "producer"])
   /// How long a record has waited in a producer.
-  public static let producerSeconds = Metric<Gauge>(
+  static let producerSeconds = Metric<Gauge>(
     "carillon_producer_queue_seconds", "Least time that the oldest record has waited in a producer, in seconds; 0 if none waits.",
     labels: ["lane", "producer"])
   /// Events, by type.
-  public static let events = Metric<Counter>(
+  static let events = Metric<Counter>(
     "carillon_events_total", "Events produced to Kafka, repeated ones included, by type.", labels: ["type"])
   /// Bytes of events.
-  public static let eventBytes = Metric<Counter>("carillon_event_bytes_total", "Bytes of the produced events' values.")
+  static let eventBytes = Metric<Counter>("carillon_event_bytes_total", "Bytes of the produced events' values.")
 
   // How long a request takes. The clocks of two machines may differ: a negative time counts as 0.
 
@@ -101,15 +101,15 @@ public enum MetricNames {
   // Facts that Redis reports, read every ten seconds.
 
   /// Memory of Redis.
-  public static let redisMemory = Metric<Gauge>("carillon_redis_memory_bytes", "Memory that Redis uses, in bytes.")
+  static let redisMemory = Metric<Gauge>("carillon_redis_memory_bytes", "Memory that Redis uses, in bytes.")
   /// The limit of Redis' memory.
-  public static let redisMemoryLimit = Metric<Gauge>(
+  static let redisMemoryLimit = Metric<Gauge>(
     "carillon_redis_memory_limit_bytes", "Memory that Redis may use (maxmemory), in bytes; 0 without a limit.")
   /// Keys that Redis evicted.
-  public static let redisEvictedKeys = Metric<Gauge>(
+  static let redisEvictedKeys = Metric<Gauge>(
     "carillon_redis_evicted_keys", "Keys that Redis has evicted for lack of memory since it started.")
   /// Whether Redis keeps its data.
-  public static let redisSuitable = Metric<Gauge>(
+  static let redisSuitable = Metric<Gauge>(
     "carillon_redis_suitable", "1 if Redis keeps its data; 0 if its policy lets it evict keys, or it has just evicted some.")
   /// How the clocks differ.
   public static let clockOffset = Metric<Gauge>(
@@ -298,7 +298,7 @@ public enum MetricNames {
     "carillon_fanout_lag_records", "Records of a lane's partition of deliveries that the lane has not taken.",
     labels: ["lane", "partition"])
   /// What a newer program has written, by layout.
-  public static let newerLayouts = Metric<Counter>(
+  static let newerLayouts = Metric<Counter>(
     "carillon_newer_layouts_total",
     "How often a worker met something in a layout newer than it reads, and left it alone for a newer worker.", labels: ["layout"])
   /// Damaged fields of mailboxes.

@@ -3,15 +3,15 @@ public struct PartitionBehind: Sendable {
   /// The facts of one moment; all times in milliseconds since 1970.
   public struct Observation: Sendable {
     /// The offset of the first unfinished record.
-    public var next: Int64
+    var next: Int64
     /// The offset of the log's next record.
-    public var end: Int64
+    var end: Int64
     /// When the first unfinished record was written; nil if it was not read yet.
-    public var oldest: Int64?
+    var oldest: Int64?
     /// When the record below it was written; nil if unknown.
-    public var finished: Int64?
+    var finished: Int64?
     /// The present.
-    public var now: Int64
+    var now: Int64
 
     /// An observation of its parts.
     public init(next: Int64, end: Int64, oldest: Int64? = nil, finished: Int64? = nil, now: Int64) {

@@ -14,7 +14,7 @@ public struct SilentEnds: Sendable {
   private var waits: [Int32: Wait] = [:]
 
   /// How long a partition must be silent before it gets a record, and before it gets the next one, in milliseconds.
-  public static let (silenceMilliseconds, pauseMilliseconds): (Int64, Int64) = (10_000, 60_000)
+  static let (silenceMilliseconds, pauseMilliseconds): (Int64, Int64) = (10_000, 60_000)
 
   /// Makes it without any partition.
   public init() {}
@@ -46,7 +46,7 @@ public struct SilentEnds: Sendable {
 /// The tombstone that makes the end of a compacted topic's partition reachable.
 public enum EndTombstone {
   /// Its key, which is neither a device's token nor an application.
-  public static let key = Array("carillon:end".utf8)
+  static let key = Array("carillon:end".utf8)
 
   private static let timeoutMilliseconds = 10_000
 

@@ -1,25 +1,25 @@
-public import EventLoop
+package import EventLoop
 import Kafka
-public import Worker
+package import Worker
 
 /// One lane of the fan-out stage. A loop with its own listener, sessions, consumer, producer and connection to Redis.
 ///
 /// The actor is the asynchronous interface. Classes of its loop do the work.
-public actor FanOutLane: LoopActor, WorkerLane {
+package actor FanOutLane: LoopActor, WorkerLane {
   private nonisolated let place: LanePlace
   private let settings: FanOutSettings
   private let metrics: FanOutMetrics
   private var core: FanOutCore?
   /// The lane's loop.
-  public nonisolated var loop: EventLoop { place.loop }
+  package nonisolated var loop: EventLoop { place.loop }
 
   /// Makes a lane that does nothing yet.
-  public init(_ settings: FanOutSettings, in place: LanePlace, metrics: FanOutMetrics) {
+  package init(_ settings: FanOutSettings, in place: LanePlace, metrics: FanOutMetrics) {
     (self.settings, self.place, self.metrics) = (settings, place, metrics)
   }
 
   /// Connects to Redis and Kafka, and admits devices. Answers where they connect.
-  public func start() async throws -> SocketAddress? {
+  package func start() async throws -> SocketAddress? {
     let core = try FanOutCore(on: loop, settings, logger: place.logger, health: place.health, metrics: metrics)
     self.core = core
     core.owner = self
@@ -30,7 +30,7 @@ public actor FanOutLane: LoopActor, WorkerLane {
 
   /// Tells the devices when to reconnect, finishes the work in progress and closes everything. Unfinished notifications stay in the
   /// mailboxes.
-  public func drain(withinMilliseconds milliseconds: Int) async {
+  package func drain(withinMilliseconds milliseconds: Int) async {
     guard let core else { return }
     await core.drain(withinMilliseconds: milliseconds)
     self.core = nil

@@ -3,7 +3,7 @@ import EventLoop
 import HTTP
 import Notifications
 import Store
-public import Worker
+package import Worker
 
 /// The outcome of a record of the lane's partition, as a metric label. Each record has one.
 enum DeliveryVerdict: Int, CaseIterable {
@@ -49,7 +49,7 @@ enum CountedFrame: Int, CaseIterable {
 }
 
 /// The metrics of one fan-out lane. An object, since a copy of so many cells costs more than a delivery.
-public final class FanOutMetrics: Sendable {
+package final class FanOutMetrics: Sendable {
   let connections: Gauge
   let sessions: Counter
   let credentials: MetricSet<Counter>
@@ -76,7 +76,7 @@ public final class FanOutMetrics: Sendable {
   /// Makes the lane's cells.
   ///
   /// - Parameter lane: the lane's name in labels.
-  public init(_ registry: MetricRegistry, lane: String = "fan-out-0") {
+  package init(_ registry: MetricRegistry, lane: String = "fan-out-0") {
     // Labels follow the spelling of metric names.
     let label = MetricLabel.snakeCase(lane)
     registry.showSet(MetricNames.fanOutLagRecords) { [lag] in

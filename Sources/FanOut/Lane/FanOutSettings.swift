@@ -1,47 +1,47 @@
-public import Cryptography
-public import EventLoop
-public import HTTP
-public import Kafka
-public import Notifications
-public import Store
-public import Worker
+package import Cryptography
+package import EventLoop
+package import HTTP
+package import Kafka
+package import Notifications
+package import Store
+package import Worker
 
 /// The settings of a fan-out lane.
-public struct FanOutSettings: Sendable {
+package struct FanOutSettings: Sendable {
   /// The limits and times that the command line sets, with its defaults.
-  public struct Limits: Sendable {
+  package struct Limits: Sendable {
     /// The most unacknowledged notifications of a session.
-    public var window = 32
+    package var window = 32
     /// How long a connection may take to say hello, in seconds.
-    public var helloSeconds = 10
+    package var helloSeconds = 10
     /// How often a session resyncs with its presence and its mailbox, in seconds, jittered.
-    public var refreshSeconds = 60
+    package var refreshSeconds = 60
     /// How long a delivery may stay unacknowledged, in seconds; then the session ends.
-    public var acknowledgeSeconds = 60
+    package var acknowledgeSeconds = 60
     /// How often the server pings an idle connection, and sends heartbeats to devices that ask for them, in seconds.
-    public var pingSeconds = 30
+    package var pingSeconds = 30
     /// The most bytes that wait for a slow device.
-    public var outboxBytes = 1 << 20
+    package var outboxBytes = 1 << 20
     /// The most connections.
-    public var connections = 50_000
+    package var connections = 50_000
     /// The most connections of one address; 0 for no limit, which a lane behind a proxy needs.
-    public var connectionsPerAddress = 0
+    package var connectionsPerAddress = 0
     /// Frames that a device may send in a second, beside one for each frame that it was sent. Before its hello it may send a hundred in
     /// all.
-    public var framesPerSecond = 500
+    package var framesPerSecond = 500
     /// The shortest time over which a drained lane spreads its devices' returns, in milliseconds.
-    public var reconnectMilliseconds = 1_000
+    package var reconnectMilliseconds = 1_000
     /// The most devices that a lane admits in a second, or sends away in a second of its drain.
-    public var reconnectsPerSecond = 2_000
+    package var reconnectsPerSecond = 2_000
     /// How long a silent lane counts as alive, in milliseconds.
-    public var laneMilliseconds = 10_000
+    package var laneMilliseconds = 10_000
 
     /// The defaults.
-    public init() {}
+    package init() {}
   }
 
   /// Who may connect.
-  public enum Admission: Sendable {
+  package enum Admission: Sendable {
     /// Any device: for development.
     case anyone
     /// Devices with a credential that was signed with one of the cluster's keys.
@@ -49,56 +49,56 @@ public struct FanOutSettings: Sendable {
   }
 
   /// The cluster's topics.
-  public var topics: Topics
+  var topics: Topics
   /// The Kafka cluster.
-  public var kafka: KafkaConfiguration
+  var kafka: KafkaConfiguration
   /// The Redis server, and the number of buckets.
-  public var store: StoreConfiguration
+  var store: StoreConfiguration
   /// Where devices connect.
-  public var listen: SocketAddress
+  var listen: SocketAddress
   /// TLS of the devices' connections; nil for none.
-  public var tls: TLSServerConfiguration?
+  package var tls: TLSServerConfiguration?
   /// Where devices connect without TLS, beside `listen`; nil for nowhere.
-  public var listenPlain: SocketAddress?
+  package var listenPlain: SocketAddress?
   /// Who may connect.
-  public var admission: Admission
+  var admission: Admission
   /// Which of the two environments it serves; a device that tells none belongs to it.
-  public var environment = DeviceEnvironment.development
+  package var environment = DeviceEnvironment.development
   /// The keys of credentials, receipts and links to media: the same in the whole cluster.
-  public var keys: InForce<KeyRing>
+  var keys: InForce<KeyRing>
   /// Where devices fetch the media of notifications; nil if the cluster serves none.
-  public var media: MediaLinkSettings?
+  package var media: MediaLinkSettings?
   /// Whether it serves `carillon.js` and the notification center to browsers.
-  public var servesWeb = false
+  package var servesWeb = false
   /// The limits of its devices.
-  public var limits = Limits()
+  package var limits = Limits()
   /// How long a device remembers ids and revisions: the longest lifetime, in seconds.
-  public var longestLifetime = RequestLimits().longestLifetime
+  package var longestLifetime = RequestLimits().longestLifetime
   /// How many seconds after its publication a request with `apns-expiration: 0` may still be delivered.
-  public var oneAttemptSeconds = ExpirationRule.oneAttemptSeconds
+  package var oneAttemptSeconds = ExpirationRule.oneAttemptSeconds
   /// Devices are refused from this descriptor number on: the process needs the rest for itself.
-  public var maximumDescriptor = Int32.max
+  package var maximumDescriptor = Int32.max
   /// The origins that may open the device socket besides the server's own address, in lower case; `*` for any.
-  public var allowedOrigins: Set<String> = []
+  package var allowedOrigins: Set<String> = []
   /// How often a device may change its registration in a minute. Each change writes a record to `devices`.
   var changesPerMinute = 240
   /// A change that may be one of the time zone counts so often: it writes a record for each schedule that depends on the device's zone.
   var zoneChangeWeight = 8
   /// Whether several lanes and processes listen on the same port.
-  public var sharesPort = false
+  package var sharesPort = false
   /// Whether it listens on a free port if the given port is taken.
-  public var takesAnotherPort = false
+  package var takesAnotherPort = false
   /// How long Kafka may take to answer a question at the start, in milliseconds.
-  public var askMilliseconds: Int32 = 3_000
+  var askMilliseconds: Int32 = 3_000
   /// How long Redis and Kafka may take to answer at the start, in milliseconds.
-  public var startMilliseconds = 30_000
+  var startMilliseconds = 30_000
   /// The cluster's name in events.
-  public var cluster = "carillon"
+  package var cluster = "carillon"
   /// The worker's name in events; unique among the lanes.
-  public var worker: Name
+  var worker: Name
 
   /// Settings with the defaults of the command line.
-  public init(
+  package init(
     topics: Topics, kafka: KafkaConfiguration, store: StoreConfiguration, listen: SocketAddress,
     admission: Admission, keys: InForce<KeyRing>, worker: Name
   ) {

@@ -2,14 +2,14 @@ import Cryptography
 import Notifications
 
 /// The address of media for devices.
-public struct MediaLinkSettings: Sendable {
+package struct MediaLinkSettings: Sendable {
   /// The beginning of links, such as `https://push.example.com`.
-  public var base: String
+  package var base: String
   /// How long a link is valid, in seconds.
-  public var seconds: Int64
+  package var seconds: Int64
 
   /// Makes the settings of a cluster.
-  public init(base: String, seconds: Int64) { (self.base, self.seconds) = (base, seconds) }
+  package init(base: String, seconds: Int64) { (self.base, self.seconds) = (base, seconds) }
 }
 
 /// Signs and checks links to media: `BASE/v1/media/HASH?device=…&expires=…&signature=…`, each for one device and a while. Confined to one

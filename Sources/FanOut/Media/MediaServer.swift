@@ -1,9 +1,9 @@
-public import Cryptography
-public import EventLoop
-public import Extensions
-public import HTTP
+package import Cryptography
+package import EventLoop
+package import Extensions
+package import HTTP
 import Notifications
-public import Worker
+package import Worker
 
 /// Serves media of notifications to devices, at signed links.
 ///
@@ -17,9 +17,9 @@ public import Worker
 /// | 404 | the file is not there, or not any more |
 /// | 500 | the folder cannot be read |
 /// | 503 | there are too many connections, or the process has few descriptors left |
-public enum MediaServer {
+package enum MediaServer {
   /// Maximum number of connections. Each may have a file open, too.
-  public static let maximumConnections = 4_096
+  package static let maximumConnections = 4_096
 
   /// Starts it; see `LoopServer.start`.
   ///
@@ -27,7 +27,7 @@ public enum MediaServer {
   ///   - keys: the cluster's, which have signed the links.
   ///   - maximumDescriptor: devices are refused on a descriptor of this number or a higher one: the process keeps the rest for itself.
   ///   - tls: TLS of its connections; nil for none.
-  public static func start(
+  package static func start(
     at address: SocketAddress, _ folder: MediaFolder, keys: InForce<KeyRing>, maximumDescriptor: Int32 = .max,
     tls: TLSServerConfiguration?, logger: Logger, metrics: MetricRegistry
   ) async throws(EventLoopError) -> LoopServer {

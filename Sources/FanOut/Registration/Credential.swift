@@ -1,21 +1,21 @@
-public import Cryptography
+package import Cryptography
 import JSON
-public import Notifications
-public import Worker
+package import Notifications
+import Worker
 
 /// Who a device is, as the cluster's key has signed it: the claims of a compact token (RFC 7519).
-public struct Credential: Sendable, Equatable {
+package struct Credential: Sendable, Equatable {
   /// The device token, in lower case; the claim `sub`, in either case.
-  public var device: String
+  var device: String
   /// The application's bundle id; the claim `app`.
-  public var application: Name
+  var application: Name
   /// The person of the device; the claim `user`.
-  public var user: Name?
+  var user: Name?
   /// The end of its validity, in seconds since 1970; the claim `exp`.
-  public var expiration: Int64
+  package var expiration: Int64
 
   /// A credential with these claims.
-  public init(device: String, application: Name, user: Name?, expiration: Int64) {
+  package init(device: String, application: Name, user: Name?, expiration: Int64) {
     self.device = device
     self.application = application
     self.user = user
@@ -26,7 +26,7 @@ public struct Credential: Sendable, Equatable {
   ///
   /// It is valid from its claim `nbf`, if it has one, until its claim `exp`, to the second; a fraction makes that time shorter. A claim of
   /// a wrong type makes it invalid: ignoring it could admit another person than the signer meant. A `user` that is null means nobody.
-  public init(_ claims: SignedToken, now: Int64) throws(CredentialError) {
+  init(_ claims: SignedToken, now: Int64) throws(CredentialError) {
     guard !claims.isForPublishers else { throw .claim("aud", "says that it is a publisher's token") }
     let from: Int64?
     do throws(SignedToken.ClaimError) {
@@ -46,16 +46,16 @@ public struct Credential: Sendable, Equatable {
   }
 
   /// The token, signed at `now` (seconds since 1970).
-  public func sign(key: KeyRing.Key, now: Int64) -> String {
+  package func sign(key: KeyRing.Key, now: Int64) -> String {
     let claims = JSONValue.object(present: ["sub": device, "app": application, "user": user, "iat": now, "exp": expiration])
     return Array(claims.text.utf8).withUnsafeBytes { CompactSignature.sign($0, with: key) }
   }
 }
 
 /// The reason why a device's credential is refused, and what to do. The texts fit into a close frame.
-public struct CredentialError: Error, Equatable, CustomStringConvertible {
+package struct CredentialError: Error, Equatable, CustomStringConvertible {
   /// The mistake, and what to do.
-  public let description: String
+  package let description: String
 
   private init(_ description: String) { self.description = description }
 

@@ -35,7 +35,7 @@ public struct HTTPAddressRule: Sendable, Hashable {
   private static let globalUnicast = IPNetwork(known: "2000::/3")
 
   /// Networks that are allowed in any case.
-  public var admitted: [IPNetwork]
+  var admitted: [IPNetwork]
 
   /// Makes the default rule with exceptions.
   ///
@@ -45,7 +45,7 @@ public struct HTTPAddressRule: Sendable, Hashable {
   /// The kind of address that must not be connected to, for an error message; nil if connections are allowed.
   ///
   /// An IPv6 address that contains an IPv4 address is judged by that one, since a gateway may connect to it.
-  public func refusal(of address: IPAddress) -> String? {
+  func refusal(of address: IPAddress) -> String? {
     if admitted.contains(where: { $0.contains(address) }) { return nil }
     let inner = Self.embedded(in: address)
     if !inner.isEmpty {

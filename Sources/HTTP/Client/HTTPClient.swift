@@ -8,7 +8,7 @@ public import EventLoop
 public final class HTTPClient {
   let loop: EventLoop
   /// Its rules and limits.
-  public let configuration: HTTPClientConfiguration
+  let configuration: HTTPClientConfiguration
   private var multi: CurlMulti?
   private var queue: RequestQueue
   private var calls: [Int: HTTPClientCall] = [:]

@@ -1,7 +1,7 @@
 /// The rules and limits of a client.
 public struct HTTPClientConfiguration: Sendable {
   /// The allowed hosts of requests and redirects.
-  public var hosts: HTTPHostRule
+  var hosts: HTTPHostRule
   /// The allowed addresses.
   public var addresses = HTTPAddressRule()
   /// The allowed schemes of requests and redirects. A redirect from https to http is always refused.
@@ -15,7 +15,7 @@ public struct HTTPClientConfiguration: Sendable {
   /// A PEM file with the trusted certificates; nil for those that the system trusts.
   public var certificateFile: String?
   /// Names whose addresses are not looked up, in libcurl's form: `HOST:PORT:ADDRESS,ADDRESS`. The rules for addresses apply to them too.
-  public var pinned: [String] = []
+  var pinned: [String] = []
 
   /// Makes the defaults for these hosts.
   public init(hosts: HTTPHostRule) { self.hosts = hosts }

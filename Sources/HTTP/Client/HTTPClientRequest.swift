@@ -11,17 +11,17 @@ public struct HTTPClientRequest: Sendable {
   }
 
   /// The method.
-  public var method: Method
+  var method: Method
   /// `https://HOST[:PORT][/PATH][?QUERY]`.
-  public var url: String
+  var url: String
   /// Header fields, in order. The client itself sets those that frame a message or name its host.
-  public var headers: [(name: String, value: String)]
+  var headers: [(name: String, value: String)]
   /// The limit for everything, in milliseconds: from the call, with its wait for a turn and all redirects, to the body's end.
   public var timeoutMilliseconds = 10_000
   /// The most bytes of the response's body; beyond it `bodyTooLarge`, whatever `Content-Length` is.
   public var maximumBodyBytes = 1_048_576
   /// The most bytes of the response's header fields, with interim responses and trailers; beyond it `headersTooLarge`.
-  public var maximumHeaderBytes = 16_384
+  var maximumHeaderBytes = 16_384
   /// The most redirects of a GET that are followed. With 0, and for a POST, a redirect is a response like any other; otherwise one more is
   /// `tooManyRedirects`.
   ///

@@ -14,7 +14,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
   }
 
   /// The family.
-  public let family: Family
+  let family: Family
   /// The address as a number. IPv4 uses the lower 32 bits.
   let value: UInt128
 

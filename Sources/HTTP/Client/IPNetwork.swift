@@ -1,9 +1,9 @@
 /// The addresses that begin with the same bits: `10.0.0.0/8`, `fd00::/8`.
 public struct IPNetwork: Sendable, Hashable, CustomStringConvertible {
   /// The first address.
-  public let first: IPAddress
+  let first: IPAddress
   /// The number of common bits.
-  public let prefix: Int
+  let prefix: Int
 
   /// Reads a network in CIDR notation (RFC 4632, section 3.1); an address alone is the network of that address.
   public init(_ text: String) throws(HTTPTextFailure) {
@@ -41,7 +41,7 @@ public struct IPNetwork: Sendable, Hashable, CustomStringConvertible {
   }
 
   /// Whether it contains the address; false for the other family.
-  public func contains(_ address: IPAddress) -> Bool {
+  func contains(_ address: IPAddress) -> Bool {
     address.family == first.family && Self.first(of: address, prefix) == first
   }
 

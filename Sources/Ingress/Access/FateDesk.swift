@@ -1,10 +1,10 @@
 import HTTP
-public import Notifications
+package import Notifications
 import Synchronization
 import Worker
 
 /// What became of a request.
-public struct Fate: Sendable {
+package struct Fate: Sendable {
   let applications: Set<Name>
   let json: String
 
@@ -13,13 +13,13 @@ public struct Fate: Sendable {
   /// - Parameters:
   ///   - applications: those of all records with the request's `apns-id`.
   ///   - json: the object that `carillon explain --json` prints.
-  public init(applications: Set<Name>, json: String) { (self.applications, self.json) = (applications, json) }
+  package init(applications: Set<Name>, json: String) { (self.applications, self.json) = (applications, json) }
 }
 
 /// Answers questions for the fate of requests: one at a time for a token, and few at once.
-public final class FateDesk: Sendable {
+package final class FateDesk: Sendable {
   /// Finds a request; nil if there is none. Its target makes that faster.
-  public typealias Read = @Sendable (NotificationID, _ target: Name?) async throws -> Fate?
+  package typealias Read = @Sendable (NotificationID, _ target: Name?) async throws -> Fate?
 
   private static let maximum = 4
   private static let time = Duration.seconds(10)
@@ -28,7 +28,7 @@ public final class FateDesk: Sendable {
   private let read: Read
 
   /// Makes a desk for all lanes of a process.
-  public init(_ read: @escaping Read) { self.read = read }
+  package init(_ read: @escaping Read) { self.read = read }
 
   /// Finds a request for a publisher that may publish for its application.
   func find(_ id: NotificationID, target: Name?, for publisher: Publisher) async -> Result<Fate, RequestAnswer> {

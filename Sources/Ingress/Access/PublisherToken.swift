@@ -1,12 +1,12 @@
-public import Cryptography
+package import Cryptography
 import JSON
-public import Notifications
+package import Notifications
 import Worker
 
 /// What a publisher may do, as its token says: the claims of a JSON Web Token (RFC 7519). The article Ingress.md lists them.
-public struct PublisherToken: Sendable, Equatable {
+package struct PublisherToken: Sendable, Equatable {
   /// A kind of target.
-  public enum TargetKind: String, Sendable, CaseIterable {
+  package enum TargetKind: String, Sendable, CaseIterable {
     /// All devices of a person.
     case user
     /// One device.
@@ -14,7 +14,7 @@ public struct PublisherToken: Sendable, Equatable {
   }
 
   /// An operation, by the word of the header `operation`.
-  public typealias Operation = RequestView.Operation
+  package typealias Operation = RequestView.Operation
 
   /// Nil for all.
   let applications: Set<Name>?
@@ -34,7 +34,7 @@ public struct PublisherToken: Sendable, Equatable {
   ///   - applications: `*` among them means all.
   ///   - publisher: the name in the access log.
   ///   - expiration: when its validity ends, in seconds since 1970.
-  public init(
+  package init(
     applications: [Name], targets: [TargetKind] = TargetKind.allCases, operations: [Operation] = Operation.allCases, publisher: Name?,
     expiration: Int64
   ) {
@@ -68,7 +68,7 @@ public struct PublisherToken: Sendable, Equatable {
   }
 
   /// The token, signed with a shared secret at `now` (seconds since 1970).
-  public func sign(key: KeyRing.Key, now: Int64) -> String {
+  package func sign(key: KeyRing.Key, now: Int64) -> String {
     func array(_ words: [String]) -> JSONValue { .array(words.sorted().map { .string($0) }) }
     let claims = JSONValue.object(present: [
       "aud": SignedToken.publishers, "apps": array(applications?.map(\.text) ?? [Self.all.text]),

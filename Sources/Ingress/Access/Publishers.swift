@@ -1,10 +1,10 @@
-public import Cryptography
+package import Cryptography
 import HTTP
 import Notifications
 import Worker
 
 /// Who may publish.
-public enum PublisherAdmission: Sendable {
+package enum PublisherAdmission: Sendable {
   /// Any program, but no web page: for development.
   case anyone
   /// The bearers of tokens that one of these keys has signed.

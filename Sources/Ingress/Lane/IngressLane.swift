@@ -1,29 +1,29 @@
-public import EventLoop
+package import EventLoop
 import Kafka
 import Notifications
-public import Worker
+package import Worker
 
 /// One lane of the ingress: a loop with its own HTTP listener and producer.
 ///
 /// The actor is the asynchronous interface. A class of its loop does the work.
-public actor IngressLane: LoopActor, WorkerLane {
+package actor IngressLane: LoopActor, WorkerLane {
   private nonisolated let place: LanePlace
   private let settings: IngressSettings
   private let fates: FateDesk
   private let metrics: IngressMetrics
   private var core: IngressCore?
   /// The lane's loop.
-  public nonisolated var loop: EventLoop { place.loop }
+  package nonisolated var loop: EventLoop { place.loop }
 
   /// Makes a lane that does nothing yet.
   ///
   /// - Parameter fates: answers questions for the fate of requests, for all lanes of the process.
-  public init(_ settings: IngressSettings, in place: LanePlace, fates: FateDesk, metrics: IngressMetrics) {
+  package init(_ settings: IngressSettings, in place: LanePlace, fates: FateDesk, metrics: IngressMetrics) {
     (self.settings, self.place, self.fates, self.metrics) = (settings, place, fates, metrics)
   }
 
   /// Asks Kafka for the topic, and listens; returns the address.
-  public func start() async throws -> SocketAddress? {
+  package func start() async throws -> SocketAddress? {
     let (logger, health) = (place.logger, place.health)
     health.set("kafka", ready: false, "connecting")
     let topic = settings.topics.requests
@@ -46,7 +46,7 @@ public actor IngressLane: LoopActor, WorkerLane {
   }
 
   /// Answers all requests within a time, and closes everything.
-  public func drain(withinMilliseconds milliseconds: Int) async {
+  package func drain(withinMilliseconds milliseconds: Int) async {
     await core?.drain(withinMilliseconds: milliseconds)
     core = nil
   }

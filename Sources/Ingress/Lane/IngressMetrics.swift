@@ -1,10 +1,10 @@
 import HTTP
 import Notifications
 import Synchronization
-public import Worker
+package import Worker
 
 /// The metrics of one ingress lane.
-public final class IngressMetrics: Sendable {
+package final class IngressMetrics: Sendable {
   let seconds: Histogram
   let connections: Gauge
   let waiting: Gauge
@@ -20,7 +20,7 @@ public final class IngressMetrics: Sendable {
   /// Makes the lane's cells.
   ///
   /// - Parameter lane: the lane's name in labels.
-  public init(_ registry: MetricRegistry, lane: String = "ingress-0") {
+  package init(_ registry: MetricRegistry, lane: String = "ingress-0") {
     self.registry = registry
     seconds = registry.make(MetricNames.ingressSeconds)
     connections = registry.make(MetricNames.ingressConnections)

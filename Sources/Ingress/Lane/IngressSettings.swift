@@ -1,35 +1,35 @@
-public import EventLoop
-public import HTTP
-public import Kafka
-public import Notifications
-public import Worker
+package import EventLoop
+package import HTTP
+package import Kafka
+package import Notifications
+package import Worker
 
 /// The settings of an ingress lane.
-public struct IngressSettings: Sendable {
+package struct IngressSettings: Sendable {
   /// The defaults, which the command line shares.
-  public enum Defaults {
+  package enum Defaults {
     /// The most connections.
-    public static let connections = 1_000
+    package static let connections = 1_000
     /// The most bytes of a body.
-    public static let bodyBytes = 1 << 20
+    package static let bodyBytes = 1 << 20
   }
 
   /// The cluster's topics.
-  public var topics: Topics
+  var topics: Topics
   /// The Kafka cluster.
-  public var kafka: KafkaConfiguration
+  var kafka: KafkaConfiguration
   /// Where publishers connect.
-  public var listen: SocketAddress
+  var listen: SocketAddress
   /// Its HTTP server: the TLS, the port, and the limits of connections, descriptors and bodies.
-  public var server = HTTPServerConfiguration()
+  package var server = HTTPServerConfiguration()
   /// Who may publish.
-  public var admission: PublisherAdmission
+  var admission: PublisherAdmission
   /// The cluster's limits of requests.
-  public var limits = RequestLimits()
+  package var limits = RequestLimits()
   /// Whether each request is a line of the log.
-  public var logsAccess = true
+  package var logsAccess = true
   /// How long Kafka may take to answer a question at the start, in milliseconds.
-  public var askMilliseconds: Int32 = 3_000
+  var askMilliseconds: Int32 = 3_000
 
   /// How long a request waits for Kafka, and how long requests stay unread while Kafka is slow, in milliseconds. The sum is nearly the
   /// longest time to an answer, which is four seconds.
@@ -44,7 +44,7 @@ public struct IngressSettings: Sendable {
   var bytes = 32 << 20
 
   /// Settings with the defaults of the command line.
-  public init(topics: Topics, kafka: KafkaConfiguration, listen: SocketAddress, admission: PublisherAdmission) {
+  package init(topics: Topics, kafka: KafkaConfiguration, listen: SocketAddress, admission: PublisherAdmission) {
     (self.topics, self.kafka, self.listen, self.admission) = (topics, kafka, listen, admission)
     (server.maximumConnections, server.maximumBodyBytes) = (Defaults.connections, Defaults.bodyBytes)
   }

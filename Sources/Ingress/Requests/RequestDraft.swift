@@ -1,27 +1,27 @@
 import JSON
-public import Notifications
+package import Notifications
 
 /// A request from flags or from a line. Missing parts may be filled from another draft.
-public struct RequestDraft: Sendable {
+package struct RequestDraft: Sendable {
   /// The recipient, as in the header `target`.
-  public var target: Name?
+  package var target: Name?
   /// The other headers of the contract and their values.
-  public var headers: [Name: String] = [:]
+  package var headers: [Name: String] = [:]
   /// The parts of the payload, if there is no complete one.
-  public var content = PayloadDraft()
+  package var content = PayloadDraft()
   /// The whole payload.
-  public var payload: [UInt8]?
+  package var payload: [UInt8]?
   /// The identifiers that a removal names.
-  public var identifiers: [Name] = []
+  package var identifiers: [Name] = []
   /// Whether a removal removes all.
-  public var removesAll = false
+  package var removesAll = false
 
   /// The rule of ``hasEffect``.
-  public static let effectRule =
+  package static let effectRule =
     "it would show nothing and do nothing: add 'title', 'subtitle', 'body', 'badge' or 'sound', or 'content-available'"
 
   /// Makes a draft without any part.
-  public init() {}
+  package init() {}
 
   private static let order: [RequestHeader] = [
     .id, .topic, .collapseID, .expiration, .priority, .pushType, .channelID, .trigger, .operation, .whenOpened, .traceparent, .origin,
@@ -29,7 +29,7 @@ public struct RequestDraft: Sendable {
   ]
 
   /// Fills missing parts from another draft.
-  public mutating func fill(from other: RequestDraft) {
+  package mutating func fill(from other: RequestDraft) {
     target = target ?? other.target
     headers.merge(other.headers) { own, _ in own }
     if identifiers.isEmpty { identifiers = other.identifiers }
@@ -43,19 +43,19 @@ public struct RequestDraft: Sendable {
   private var isRemove: Bool { ["remove", "cancel"].contains(headers[RequestHeader.operation]) }
 
   /// Whether it has an effect. A complete payload counts as having one, and some push types need no payload.
-  public var hasEffect: Bool {
+  package var hasEffect: Bool {
     if payload != nil || content.hasEffect { return true }
     if headers[RequestHeader.operation] ?? "notify" != "notify" { return true }
     return !["alert", "background"].contains(headers[RequestHeader.pushType] ?? "alert")
   }
 
   /// How many requests it becomes: a removal or a cancel becomes one for each identifier.
-  public var count: Int { isRemove ? max(1, removed.count) : 1 }
+  package var count: Int { isRemove ? max(1, removed.count) : 1 }
 
   /// Makes its records, with a random id if there is none.
   ///
   /// - Parameter line: its line in the file; 0 for flags.
-  public func records(line: Int) -> [RequestToSend] {
+  package func records(line: Int) -> [RequestToSend] {
     guard isRemove, !removed.isEmpty else {
       let removal = removesAll ? Array(#"{"all":true}"#.utf8) : nil
       return [record(line: line, headers: headers, value: payload ?? (isRemove ? removal : content.payload))]
@@ -90,10 +90,10 @@ public struct RequestDraft: Sendable {
 
 extension Name {
   /// The name of a header of the contract.
-  public init(_ header: RequestHeader) { self.init(header.name.description) }
+  package init(_ header: RequestHeader) { self.init(header.name.description) }
 
   /// The name of a header in any case; one of the contract gets the contract's spelling.
-  public init(header given: String) {
+  package init(header given: String) {
     let name = Name(given)
     self = RequestHeader.named(name).map { Name($0) } ?? name
   }
@@ -101,41 +101,41 @@ extension Name {
 
 extension [Name: String] {
   /// The value of a header of the contract.
-  public subscript(header: RequestHeader) -> String? {
+  package subscript(header: RequestHeader) -> String? {
     get { self[Name(header)] }
     set { self[Name(header)] = newValue }
   }
 }
 
 /// The parts of a payload that have their own flags.
-public struct PayloadDraft: Sendable, Equatable {
+package struct PayloadDraft: Sendable, Equatable {
   /// `aps.alert.title`.
-  public var title: String?
+  var title: String?
   /// `aps.alert.subtitle`.
-  public var subtitle: String?
+  var subtitle: String?
   /// `aps.alert.body`.
-  public var body: String?
+  var body: String?
   /// `aps.badge`.
-  public var badge: Int64?
+  var badge: Int64?
   /// `aps.sound`.
-  public var sound: String?
+  var sound: String?
   /// `aps.category`.
-  public var category: Name?
+  var category: Name?
   /// `aps.thread-id`.
-  public var threadID: Name?
+  var threadID: Name?
   /// `aps.interruption-level`.
-  public var interruptionLevel: InterruptionLevel?
+  var interruptionLevel: InterruptionLevel?
   /// `aps.relevance-score`, from 0 to 1.
-  public var relevanceScore: Double?
+  var relevanceScore: Double?
   /// Whether a service extension may change it.
-  public var isMutable = false
+  var isMutable = false
   /// Whether it wakes the application.
-  public var isContentAvailable = false
+  var isContentAvailable = false
   /// Members beside `aps`: their names, and their values as JSON text.
-  public var custom: [CustomMember] = []
+  var custom: [CustomMember] = []
 
   /// Makes a payload of its parts.
-  public init(
+  package init(
     title: String? = nil, subtitle: String? = nil, body: String? = nil, badge: Int64? = nil, sound: String? = nil, category: Name? = nil,
     threadID: Name? = nil, interruptionLevel: InterruptionLevel? = nil, relevanceScore: Double? = nil, isMutable: Bool = false,
     isContentAvailable: Bool = false, custom: [CustomMember] = []
@@ -146,7 +146,7 @@ public struct PayloadDraft: Sendable, Equatable {
   }
 
   /// Whether it has no part.
-  public var isEmpty: Bool { self == PayloadDraft() }
+  package var isEmpty: Bool { self == PayloadDraft() }
 
   /// Whether it shows or does something. The other parts have an effect only together with these.
   var hasEffect: Bool {
@@ -204,20 +204,20 @@ public struct PayloadDraft: Sendable, Equatable {
 }
 
 /// A member of the payload beside `aps`.
-public struct CustomMember: Sendable, Equatable {
+package struct CustomMember: Sendable, Equatable {
   /// Its name.
-  public let key: String
+  let key: String
   /// Valid JSON text.
-  public let value: [UInt8]
+  let value: [UInt8]
 
   /// Makes a member of its parts.
-  public init(key: String, value: [UInt8]) {
+  init(key: String, value: [UInt8]) {
     self.key = key
     self.value = value
   }
 
   /// Reads `KEY=JSON`; nil for another form, or for `aps`.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     guard let equals = text.firstIndex(of: "="), equals > text.startIndex else { return nil }
     key = String(text[..<equals])
     value = Array(text[text.index(after: equals)...].utf8)
@@ -225,12 +225,12 @@ public struct CustomMember: Sendable, Equatable {
   }
 
   /// The form `KEY=JSON`.
-  public var text: String { "\(key)=\(String(decoding: value, as: UTF8.self))" }
+  package var text: String { "\(key)=\(String(decoding: value, as: UTF8.self))" }
 }
 
 extension NotificationID {
   /// Makes a random UUID of version 4 (RFC 9562).
-  public static func random() -> NotificationID {
+  package static func random() -> NotificationID {
     NotificationID(
       high: UInt64.random(in: .min ... .max) & 0xFFFF_FFFF_FFFF_0FFF | 0x4000,
       low: UInt64.random(in: .min ... .max) & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000)

@@ -3,23 +3,23 @@ import Notifications
 import Worker
 
 /// Why a line is not a request.
-public struct LineError: Error, CustomStringConvertible {
+package struct LineError: Error, CustomStringConvertible {
   /// The member; `body` for the line as a whole.
-  public let field: String
+  let field: String
   /// The fault, and what to write instead.
-  public let description: String
+  package let description: String
 
   /// Makes an error of a member.
-  public init(_ field: String, _ description: String) { (self.field, self.description) = (field, description) }
+  package init(_ field: String, _ description: String) { (self.field, self.description) = (field, description) }
 
   /// Makes an error of the whole line.
-  public init(_ description: String) { self.init("body", description) }
+  package init(_ description: String) { self.init("body", description) }
 }
 
 /// One line of a file of requests. A JSON object whose members have the names of the flags.
-public enum RequestLine {
+package enum RequestLine {
   /// Its description in `--help`.
-  public static let help = """
+  package static let help = """
     Each line of --lines is a JSON object whose members have the names of the flags: target, app, id, collapse-id, expiration, priority, \
     push-type, trigger, operation, identifiers, all, title, subtitle, body, badge, sound, category, thread-id, \
     interruption-level, relevance-score, mutable-content, content-available; further custom (an object: members of the payload beside aps), payload (an object: the whole payload, as it stands \
@@ -30,7 +30,7 @@ public enum RequestLine {
   /// Reads one line.
   ///
   /// - Parameter now: the present time in milliseconds since 1970, for an expiration that is a duration.
-  public static func read(_ line: UnsafeRawBufferPointer, now: Int64) throws(LineError) -> RequestDraft {
+  package static func read(_ line: UnsafeRawBufferPointer, now: Int64) throws(LineError) -> RequestDraft {
     do {
       return try draft(line, now)
     } catch let error as LineError {

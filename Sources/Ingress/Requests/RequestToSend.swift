@@ -1,37 +1,37 @@
-public import Calendars
+package import Calendars
 import EventLoop
 import JSON
-public import Notifications
+package import Notifications
 import Worker
 
 /// A request as the record to produce.
-public struct RequestToSend: Sendable {
+package struct RequestToSend: Sendable {
   /// Its line in the file, from 1 on; 0 for flags.
-  public let line: Int
+  package let line: Int
   /// Its `apns-id` in the header.
-  public let id: String
+  package let id: String
   /// The record's key.
-  public let key: [UInt8]
+  package let key: [UInt8]
   /// The record's headers in their order.
-  public let headers: [(name: String, value: String)]
+  package let headers: [(name: String, value: String)]
   /// The record's value.
-  public let value: [UInt8]?
+  package let value: [UInt8]?
 
   /// Makes a record of its parts.
-  public init(line: Int, id: String, key: [UInt8], headers: [(name: String, value: String)], value: [UInt8]?) {
+  package init(line: Int, id: String, key: [UInt8], headers: [(name: String, value: String)], value: [UInt8]?) {
     (self.line, self.id, self.key, self.headers, self.value) = (line, id, key, headers, value)
   }
 
   /// What a request that keeps every rule is about.
-  public struct Facts: Sendable {
+  package struct Facts: Sendable {
     /// The bundle id: `apns-topic` without the suffix of the push type.
-    public let application: Name
+    let application: Name
     /// `notify`, `remove` or `cancel`. A removal of pending notifications is a cancel.
-    public let operation: RequestView.Operation
+    let operation: RequestView.Operation
     /// Whether its target is a device, and not a person.
-    public let isForDevice: Bool
+    let isForDevice: Bool
     /// A warning for each unknown field.
-    public let warnings: [String]
+    package let warnings: [String]
   }
 
   /// Checks it by every rule of the cluster.
@@ -39,7 +39,7 @@ public struct RequestToSend: Sendable {
   /// A wall time without a zone is that of devices which only the cluster knows. It counts as due if it is due in any zone.
   ///
   /// - Parameter times: keeps what it has found of zones for the next request.
-  public func check(_ limits: RequestLimits, _ times: inout DueTimes) throws(Rejection) -> Facts {
+  package func check(_ limits: RequestLimits, _ times: inout DueTimes) throws(Rejection) -> Facts {
     // One buffer for all, since a view borrows its parts.
     var bytes = key
     for (name, value) in headers {

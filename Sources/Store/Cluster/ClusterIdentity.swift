@@ -15,7 +15,7 @@ public struct ClusterIdentity: Sendable, Hashable {
   /// How many buckets the keys are spread over; nil if unknown, for example if an earlier version claimed the Redis.
   public let buckets: Int?
   /// The cluster's name; nil if unknown.
-  public let name: String?
+  let name: String?
   /// The layouts that a program reads, or that may lie in a Redis and its Kafka: the fields `needs` to `layout`; nil if unknown.
   public let layouts: ClosedRange<Int>?
 

@@ -12,10 +12,10 @@ public final class DeviceFacts {
     /// The locale, if it gave one.
     public var locale: String?
     /// Whether it is registered.
-    public var isRegistered: Bool
+    var isRegistered: Bool
 
     /// A device without a registration.
-    public static let unknown = Device(user: 0, zone: nil, locale: nil, isRegistered: false)
+    static let unknown = Device(user: 0, zone: nil, locale: nil, isRegistered: false)
   }
 
   private let shards: Shards

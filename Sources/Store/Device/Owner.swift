@@ -9,7 +9,7 @@ public struct Owner: Equatable, Sendable {
   /// The time from which the device belongs to the user, in milliseconds.
   public var since: UInt64
   /// The number of the application.
-  public var application: UInt64
+  var application: UInt64
 
   /// An owner of its parts.
   public init(user: UInt64, since: UInt64, application: UInt64) {
@@ -77,7 +77,7 @@ public struct RegistrationStamp: Equatable, Sendable {
   public let offset: Int64
 
   /// A stamp of its parts.
-  public init(digest: UInt64, partition: Int32, offset: Int64) {
+  init(digest: UInt64, partition: Int32, offset: Int64) {
     (self.digest, self.partition, self.offset) = (digest, partition, offset)
   }
 

@@ -22,13 +22,13 @@ public final class Registrations {
   /// A record of `devices`.
   public struct Record: Sendable {
     /// The device.
-    public let token: String
+    let token: String
     /// Nil if the device is unregistered.
     public let registration: Registration?
     /// The record's partition.
-    public let partition: Int32
+    let partition: Int32
     /// The record's offset.
-    public let offset: Int64
+    let offset: Int64
 
     /// A record of its parts.
     public init(token: String, _ registration: Registration?, partition: Int32, offset: Int64) {
@@ -36,7 +36,7 @@ public final class Registrations {
     }
 
     /// The stamp of the record, as the device's hash keeps it.
-    public var stamp: RegistrationStamp {
+    var stamp: RegistrationStamp {
       RegistrationStamp(digest: registration?.digest ?? 0, partition: partition, offset: offset)
     }
   }

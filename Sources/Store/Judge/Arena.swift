@@ -30,7 +30,7 @@ public final class Arena {
 /// A span of an arena.
 public struct ArenaSpan: Sendable {
   /// The first byte.
-  public var start: Int
+  var start: Int
   /// The number of bytes.
   public var count: Int
 

@@ -17,13 +17,13 @@ public final class Judge {
   /// How much is remembered of a device.
   public struct Limits: Sendable {
     /// How long an unread mailbox and a revision are kept. The longest lifetime of a notification.
-    public var lifetimeMilliseconds: Int64
+    var lifetimeMilliseconds: Int64
     /// Entries of a mailbox. The script checks the size only for one of 17 new ids, so a mailbox may have 16 more.
-    public var mailbox: MailboxBounds
+    var mailbox: MailboxBounds
     /// Recent apns-ids of a device.
-    public var ids: Int
+    var ids: Int
     /// Newest revisions of a device, one for each collapse id.
-    public var revisions: Int
+    var revisions: Int
 
     /// Limits of their parts.
     public init(lifetimeMilliseconds: Int64, mailbox: MailboxBounds, ids: Int, revisions: Int) {

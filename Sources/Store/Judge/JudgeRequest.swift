@@ -13,7 +13,7 @@ public struct JudgeRequest {
   /// The entry for the device.
   public let entry: RequestEntry
   /// Whether it had expired when it was judged; set by the judge.
-  public internal(set) var isExpired = false
+  var isExpired = false
 
   /// A request of its parts.
   public init(tag: Int32, in arena: Arena, token: ArenaSpan, _ entry: RequestEntry) {
@@ -28,21 +28,21 @@ public struct RequestEntry {
   /// What the device does with the entry.
   public var kind: DeliveryEntry.Kind
   /// The span of the collapse id; empty if the request has none.
-  public var collapseID: ArenaSpan
+  var collapseID: ArenaSpan
   /// The name hash of the application.
   public var application: UInt64
   /// The name hash of the person it is for; 0 if it is for the device, whose ever that is.
-  public var user: UInt64
+  var user: UInt64
   /// The time of publication, in milliseconds since 1970.
-  public var time: Int64
+  var time: Int64
   /// The apns-id of the notification that a removal names, if it names one so.
-  public var withdraws: NotificationID?
+  var withdraws: NotificationID?
   /// The hash of the apns-id.
   public var id: UInt64
   /// The hash of the apns-id that the window of recent ids remembers: see ``RequestView/rememberedID``.
-  public var rememberedID: UInt64
+  var rememberedID: UInt64
   /// The hash of the record's place, for the window of recent ids.
-  public var source: UInt32
+  var source: UInt32
   /// The expiration, in seconds since 1970.
   public var end: Int64
   /// The request's revision, or the bound of a removal.

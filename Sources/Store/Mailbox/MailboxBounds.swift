@@ -4,9 +4,9 @@
 /// nothing for a while, and then its mailbox is that of a device that is away.
 public struct MailboxBounds: Sendable, Hashable {
   /// Entries of a device that is away.
-  public var away: Int
+  var away: Int
   /// Entries of a connected device; at least as many.
-  public var connected: Int
+  var connected: Int
 
   /// Creates bounds. By default connected devices have no other one.
   public init(_ away: Int, connected: Int? = nil) {

@@ -10,7 +10,7 @@ import Notifications
 public struct Marker: Equatable, Sendable {
   static let byteCount = 20
   /// Nothing is applied.
-  public static let beginning = Marker(offset: 0, timestamp: -1)
+  static let beginning = Marker(offset: 0, timestamp: -1)
 
   /// The offset.
   public var offset: Int64

@@ -98,7 +98,7 @@ public final class Population {
   static let mailboxScript = RedisScript(file: "mailbox-depth")
 
   /// Reads a mailbox; nil if the key has another type.
-  public func mailbox(_ token: String) async throws(StoreError) -> Mailbox? {
+  func mailbox(_ token: String) async throws(StoreError) -> Mailbox? {
     do throws(StoreError) {
       let answer = try await shards.shard(ofDevice: token).answer(
         Self.mailboxScript, keys: [.text(shards.keys.mailbox(token))], arguments: [])

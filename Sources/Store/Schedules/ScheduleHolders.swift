@@ -11,7 +11,7 @@ public struct ScheduleHolders: Sendable, Hashable {
     public var pending: Int
 
     /// A holder of its parts.
-    public init(application: Name, pending: Int) { (self.application, self.pending) = (application, pending) }
+    init(application: Name, pending: Int) { (self.application, self.pending) = (application, pending) }
   }
 
   /// Where most due times lie, of all partitions in all buckets. The bound of schedules counts in each of them.
@@ -22,7 +22,7 @@ public struct ScheduleHolders: Sendable, Hashable {
     public var pending: Int
 
     /// A place of its parts.
-    public init(bucket: Int, partition: Int, pending: Int) {
+    init(bucket: Int, partition: Int, pending: Int) {
       (self.bucket, self.partition, self.pending) = (bucket, partition, pending)
     }
   }
@@ -35,7 +35,7 @@ public struct ScheduleHolders: Sendable, Hashable {
   public var fullest: Place?
 
   /// Holders of their parts.
-  public init(holders: [Holder], withoutDevices: Int, fullest: Place?) {
+  init(holders: [Holder], withoutDevices: Int, fullest: Place?) {
     (self.holders, self.withoutDevices, self.fullest) = (holders, withoutDevices, fullest)
   }
 

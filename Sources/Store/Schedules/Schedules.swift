@@ -9,12 +9,12 @@ public final class Schedules {
   /// The maximum numbers of schedules that Redis keeps.
   public struct Limits: Sendable {
     /// The maximum number of pending schedules of one application and target.
-    public var pendingOfTarget: Int
+    var pendingOfTarget: Int
     /// The maximum number of ended schedules of one application and target.
-    public var endedOfTarget: Int
+    var endedOfTarget: Int
     /// The number of due times of one partition in one bucket beyond which only applications have room that hold less than an equal share
     /// of it. A sixteenth of it is for targets that no device is registered for.
-    public var dueTimesOfPartition: Int
+    var dueTimesOfPartition: Int
     /// How long Redis keeps an ended schedule, in milliseconds.
     public var lifetimeMilliseconds: Int64
 

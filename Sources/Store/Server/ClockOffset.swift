@@ -26,9 +26,9 @@ public struct ClockOffset: Sendable, Hashable {
   /// The middle of the bounds, in milliseconds.
   public var milliseconds: Int64 { bounds.lowerBound + (bounds.upperBound - bounds.lowerBound) / 2 }
   /// The smallest difference that the bounds allow, in milliseconds.
-  public var minimum: Int64 { bounds.contains(0) ? 0 : min(abs(bounds.lowerBound), abs(bounds.upperBound)) }
+  var minimum: Int64 { bounds.contains(0) ? 0 : min(abs(bounds.lowerBound), abs(bounds.upperBound)) }
   /// The largest difference that the bounds allow, in milliseconds.
-  public var maximum: Int64 { max(abs(bounds.lowerBound), abs(bounds.upperBound)) }
+  var maximum: Int64 { max(abs(bounds.lowerBound), abs(bounds.upperBound)) }
 }
 
 extension Shards {

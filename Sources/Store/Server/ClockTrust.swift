@@ -16,7 +16,7 @@ public struct ClockTrust: Sendable {
   /// The difference that is tolerated, in milliseconds. `carillon audit` allows the same.
   public static let toleratedMilliseconds: Int64 = 5_000
   /// The difference from which on nothing is judged, in milliseconds. A request with `apns-expiration: 0` is tried for that long.
-  public static let wrongMilliseconds: Int64 = 30_000
+  static let wrongMilliseconds: Int64 = 30_000
 
   /// The judgement; nil before the first comparison.
   public private(set) var judgement: Judgement?

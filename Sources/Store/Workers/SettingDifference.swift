@@ -5,14 +5,14 @@ public struct SettingDifference: Sendable, Hashable {
   /// The setting's key, as a configuration file names it.
   public let key: String
   /// Each value with the names of the workers that have it.
-  public let values: [Value]
+  let values: [Value]
 
   /// A value of a setting.
   public struct Value: Sendable, Hashable {
     /// The value in words.
-    public let value: String
+    let value: String
     /// The workers that have it.
-    public let workers: [Name]
+    let workers: [Name]
   }
 
   /// Finds the differences among workers, ordered by key. Silent workers do not count: they may have ended.

@@ -87,7 +87,7 @@ public struct WorkerReport: Sendable, Hashable {
 
 extension WorkerReport {
   /// The most bytes of a report.
-  public static let maximumByteCount = 24_576
+  static let maximumByteCount = 24_576
   /// The most conditions, addresses, lanes and settings of a report.
   static let (maximumConditions, maximumAddresses, maximumLanes, maximumSettings) = (8, 4, 32, 24)
   /// The most bytes of a short and of a long text in JSON. The sum of all texts stays below `maximumByteCount`.

@@ -14,11 +14,11 @@ public final class Workers {
   /// How often a worker reports itself, in milliseconds.
   public static let intervalMilliseconds = 5_000
   /// A worker counts as silent after this time in milliseconds: three missed heartbeats.
-  public static let silentMilliseconds: Int64 = 17_000
+  static let silentMilliseconds: Int64 = 17_000
   /// A silent worker is forgotten after this time in milliseconds.
   public static let forgottenMilliseconds: Int64 = 300_000
   /// The most workers that are kept. A further one replaces the one that has been silent the longest.
-  public static let maximum = 1_000
+  static let maximum = 1_000
 
   private static let keys: [RedisArgument] = [.text(Keys.workers), .text(Keys.reports)]
 

@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// While a lane has a suspected partition, only the lane that has the permit works on a group, which it notes before. So the note of a
 /// process that has ended says which group it was trying.
-public final class CrashLoopPermit: Sendable {
+package final class CrashLoopPermit: Sendable {
   private enum Holder {
     case nobody
     /// A lane was given the permit and woken, and has not taken it yet.
@@ -42,7 +42,7 @@ public final class CrashLoopPermit: Sendable {
   private let bisecting = Atomic<Int>(0)
 
   /// Makes the permit of a process.
-  public init() {}
+  package init() {}
 
   /// Returns a number for a lane.
   func join() -> Int {

@@ -1,15 +1,15 @@
-public import EventLoop
-public import Kafka
+package import EventLoop
+package import Kafka
 import Notifications
-public import Store
-public import Worker
+package import Store
+package import Worker
 
 /// Beats in Redis for the lanes of a process, and removes from the group those of processes that are silent.
 ///
 /// Kafka would wait for the end of their session, six seconds by default. Its own loop and connection keep a busy lane from looking dead.
-public actor MemberWatch: LoopActor {
+package actor MemberWatch: LoopActor {
   /// Its loop.
-  public nonisolated let loop = EventLoop(name: "members")
+  package nonisolated let loop = EventLoop(name: "members")
   private let kafka: KafkaConfiguration
   private let store: StoreConfiguration
   private let group: String
@@ -36,7 +36,7 @@ public actor MemberWatch: LoopActor {
   ///   - topic: what the group reads.
   ///   - isNamed: whether somebody has given the worker its name. Under this name it takes its place in the group again when it is
   ///     restarted. Otherwise it is another member each time, since two containers of one host may have the same host and process id.
-  public init(
+  package init(
     _ kafka: KafkaConfiguration, _ store: StoreConfiguration, group: String, reading topic: String, isNamed: Bool, logger: Logger
   ) {
     (self.kafka, self.group, self.topic, self.logger) = (kafka, group, topic, logger)
@@ -134,7 +134,7 @@ public actor MemberWatch: LoopActor {
   }
 
   /// Ends the heartbeats, after the lanes have left their group.
-  public nonisolated func close() async {
+  package nonisolated func close() async {
     await stop()
     await loop.close()
   }

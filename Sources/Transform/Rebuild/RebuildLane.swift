@@ -1,15 +1,15 @@
-public import EventLoop
-public import Worker
+package import EventLoop
+package import Worker
 
 /// Rebuilds a Redis that has lost everything, on a loop of its own.
-public actor RebuildLane: LoopActor {
+package actor RebuildLane: LoopActor {
   /// Runs the rebuild.
-  public nonisolated let loop: EventLoop
+  package nonisolated let loop: EventLoop
   private let settings: TransformSettings
   private let logger: Logger
 
   /// Makes a lane that does nothing yet.
-  public init(_ settings: TransformSettings, on loop: EventLoop, logger: Logger) {
+  package init(_ settings: TransformSettings, on loop: EventLoop, logger: Logger) {
     self.settings = settings
     self.loop = loop
     self.logger = logger
@@ -24,7 +24,7 @@ public actor RebuildLane: LoopActor {
   ///
   /// - Parameter progress: called about twice a second.
   /// - Throws: `RebuildRefusal` if a rebuild is not needed or not possible, else the error of Kafka or Redis.
-  public func run(progress: @escaping @Sendable (RebuildReport) -> Void) async throws -> RebuildReport {
+  package func run(progress: @escaping @Sendable (RebuildReport) -> Void) async throws -> RebuildReport {
     let core = try RebuildCore(on: loop, settings, logger: logger, onProgress: progress)
     do {
       let report = try await core.run()

@@ -1,10 +1,10 @@
 /// The progress of a rebuild, and its result.
-public struct RebuildReport: Sendable {
+package struct RebuildReport: Sendable {
   /// Makes an empty report.
-  public init() {}
+  package init() {}
 
   /// The steps of a rebuild.
-  public enum Phase: String, Sendable {
+  package enum Phase: String, Sendable {
     /// Reading the journal's end, for the incarnations of topics.
     case incarnations
     /// Reading `devices`.
@@ -22,27 +22,27 @@ public struct RebuildReport: Sendable {
   }
 
   /// The present step.
-  public internal(set) var phase = Phase.registrations
+  package internal(set) var phase = Phase.registrations
   /// Offsets to read in this step. Some have no record, after transactions and compaction.
-  public internal(set) var total: Int64 = 0
+  package internal(set) var total: Int64 = 0
   /// Offsets of this step that were read.
-  public internal(set) var read: Int64 = 0
+  package internal(set) var read: Int64 = 0
   /// Records of this step that were read.
-  public internal(set) var records: Int64 = 0
+  package internal(set) var records: Int64 = 0
   /// Registrations that were applied.
-  public internal(set) var registrations = 0
+  package internal(set) var registrations = 0
   /// States of schedules that were applied.
-  public internal(set) var schedules = 0
+  package internal(set) var schedules = 0
   /// Requests that were applied.
-  public internal(set) var requests = 0
+  package internal(set) var requests = 0
   /// Events that ended a notification in a mailbox.
-  public internal(set) var endings = 0
+  package internal(set) var endings = 0
   /// Offsets of batches that cannot be read.
-  public internal(set) var unreadable = 0
+  package internal(set) var unreadable = 0
 }
 
 /// Why Redis was not rebuilt.
-public enum RebuildRefusal: Error, Sendable, CustomStringConvertible {
+package enum RebuildRefusal: Error, Sendable, CustomStringConvertible {
   /// Redis has all its markers.
   case nothingToDo
   /// Another rebuild has the lock.
@@ -51,7 +51,7 @@ public enum RebuildRefusal: Error, Sendable, CustomStringConvertible {
   case newCluster
 
   /// The reason, and what to do.
-  public var description: String {
+  package var description: String {
     switch self {
     case .nothingToDo: "Redis has all its data: there is nothing to rebuild"
     case .alreadyRunning(let who):

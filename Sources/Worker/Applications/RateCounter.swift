@@ -25,7 +25,7 @@ public struct RateExcess: Sendable, Hashable {
   public var window: Int64 { Int64(milliseconds) }
 
   /// Creates an excess over a limit, which must be allowed.
-  public init(scope: Scope, limit: Int64, window: Int64, retryAfter: Int64) {
+  init(scope: Scope, limit: Int64, window: Int64, retryAfter: Int64) {
     (self.scope, self.retryAfter) = (scope, retryAfter)
     (number, milliseconds) = (UInt32(clamping: limit), UInt16(clamping: window))
   }
@@ -78,7 +78,7 @@ public struct RateCounter: Sendable {
   private var windows: [Key: Window] = [:]
   private let maximumTargets: Int
   /// The latest timestamp; `min` before the first.
-  public private(set) var latest = Int64.min
+  private(set) var latest = Int64.min
   /// The timestamp at which windows that are over are dropped.
   private var nextSweep = Int64.min
 

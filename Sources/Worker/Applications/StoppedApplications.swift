@@ -6,7 +6,7 @@ public import Notifications
 /// The newest record of an application has all of them. An unreadable record changes nothing.
 public struct StoppedApplications: Sendable {
   /// Applications that are remembered at most, of those with stops, of those with grants and of those with limits.
-  public static var maximum: Int { 4_096 }
+  static var maximum: Int { 4_096 }
 
   /// The effect of a record.
   public enum Change: Sendable, Equatable {

@@ -62,7 +62,7 @@ public struct ProducerMetrics: Sendable {
   /// Shows the queue of a producer.
   ///
   /// - Parameter age: the least time that its oldest record has waited, in milliseconds.
-  public func show(_ producer: Producer, age: Int64) {
+  func show(_ producer: Producer, age: Int64) {
     let numbers = [producer.inFlight, producer.bytesInFlight, producer.maximumInFlight, producer.maximumBytesInFlight].map { Double($0) }
     for (cell, number) in zip(cells, numbers + [Double(age) / 1000]) { cell.set(number) }
   }

@@ -6,9 +6,9 @@ public struct Metric<Cell: MetricCell>: Sendable {
   /// The name in full: `carillon_requests_total`.
   public let name: String
   /// Its meaning, in one sentence.
-  public let help: String
+  let help: String
   /// The labels' names, in the order of their values.
-  public let labels: [String]
+  let labels: [String]
   let buckets: HistogramBuckets
 
   /// Declares a metric.
@@ -53,12 +53,12 @@ public protocol MetricCell: AnyObject, Sendable {
 /// The numbers of a cell, or the sum of several cells.
 public struct MetricReading: Sendable, Hashable {
   /// The value; of a histogram the sum of its observations.
-  public var value: Double
+  var value: Double
   /// For histograms: the observations of each bucket alone. The last bucket has no upper bound.
-  public var counts: [Int]
+  var counts: [Int]
 
   /// A reading of a counter or a gauge.
-  public init(_ value: Double, counts: [Int] = []) {
+  init(_ value: Double, counts: [Int] = []) {
     self.value = value
     self.counts = counts
   }

@@ -40,7 +40,7 @@ public final class Gauge: MetricCell {
   public func set(_ value: Int) { set(Double(value)) }
 
   /// The present number.
-  public var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
+  var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
   /// The present number.
   public var reading: MetricReading { MetricReading(value) }
 }

@@ -3,15 +3,15 @@ public struct Command: Sendable {
   /// The words that call it: `fan-out`, `topics create`.
   public let name: String
   /// What it does, in one phrase for the list of commands.
-  public let summary: String
+  let summary: String
   /// Details, for its own help; may be empty.
-  public let discussion: String
+  let discussion: String
   /// Its arguments besides flags, in order.
-  public let arguments: [Argument]
+  let arguments: [Argument]
   /// Its settings, as its help groups them.
-  public let groups: [SettingGroup]
+  let groups: [SettingGroup]
   /// Example lines, each with its effect.
-  public let examples: [Example]
+  let examples: [Example]
   /// Runs it.
   public let run: @Sendable (SettingValues) async throws -> ExitCode
 
@@ -40,9 +40,9 @@ public struct Command: Sendable {
 /// A line to type, and its effect.
 public struct Example: Sendable {
   /// The line after `carillon `.
-  public let line: String
+  let line: String
   /// Its effect.
-  public let text: String
+  let text: String
 
   /// Makes an example from its parts.
   public init(_ line: String, _ text: String) {
@@ -54,7 +54,7 @@ public struct Example: Sendable {
 /// Settings under one heading.
 public struct SettingGroup: Sendable {
   /// The heading.
-  public let title: String
+  let title: String
   /// The settings, in the order of the help.
   public var settings: [SettingDeclaration] { common + advanced }
   /// The most used settings, which the short help shows.
@@ -90,13 +90,13 @@ public struct Argument: Sendable, Hashable {
   }
 
   /// Its name in the usage line: `APNS-ID`.
-  public let name: String
+  let name: String
   /// What it is.
-  public let text: String
+  let text: String
   /// How often it may be given.
-  public let count: Count
+  let count: Count
   /// The completion that a shell offers.
-  public let completion: Completion
+  let completion: Completion
 
   /// Declares an argument.
   public init(_ name: String, _ text: String, count: Count = .one, completion: Completion = .nothing) {
@@ -121,9 +121,9 @@ public struct CommandLineProgram: Sendable {
   /// Commands under one heading of the help.
   public struct Section: Sendable {
     /// The heading.
-    public let title: String
+    let title: String
     /// The commands, in the order of the help.
-    public let commands: [Command]
+    let commands: [Command]
 
     /// Makes a section.
     public init(_ title: String, _ commands: [Command]) {
@@ -133,13 +133,13 @@ public struct CommandLineProgram: Sendable {
   }
 
   /// The word to type.
-  public let name: String
+  let name: String
   /// What it is, in one sentence.
-  public let summary: String
+  let summary: String
   /// Its version.
-  public let version: String
+  let version: String
   /// Its commands.
-  public let sections: [Section]
+  let sections: [Section]
 
   /// Declares a program. A key that several commands list must mean the same setting in all of them.
   public init(name: String, summary: String, version: String, sections: [Section]) {

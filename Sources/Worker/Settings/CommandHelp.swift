@@ -37,7 +37,7 @@ extension CommandLineProgram {
   }
 
   /// The help of one command.
-  public func help(of command: Command, _ extent: HelpExtent = .short) -> String {
+  func help(of command: Command, _ extent: HelpExtent = .short) -> String {
     let words = [name, command.name] + (["[flags]"] + command.arguments.map(\.usage))
     var text = "\(name) \(command.name): \(command.summary)\n\nUsage: \(words.joined(separator: " "))\n"
     if !command.discussion.isEmpty { text += "\n" + HelpText.wrapped(command.discussion, at: 0).joined(separator: "\n") + "\n" }

@@ -3,7 +3,7 @@ import JSON
 
 extension CommandLineProgram {
   /// The configuration file, a setting of every command.
-  public static let configuration = Setting(
+  static let configuration = Setting(
     "config", .file, "File of settings, one 'key = value' a line. Flags and environment variables take precedence over it.")
 
   /// Parses a command line.

@@ -86,13 +86,13 @@ public struct SettingDeclaration: Sendable {
   /// The environment variable.
   public let environment: String
   /// Its effect.
-  public let text: String
+  let text: String
   /// The default as it is written; nil if there is none.
-  public let defaultText: String?
+  let defaultText: String?
   /// The allowed values, as the end of "must be …".
-  public let allowed: String
+  let allowed: String
   /// Whether errors, logs and listings must not show the value.
-  public let isSecret: Bool
+  let isSecret: Bool
   let placeholder: String?
   let isRepeated: Bool
   let completion: Completion

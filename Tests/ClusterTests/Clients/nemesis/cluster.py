@@ -138,7 +138,7 @@ class Worker(Child):
     def expect(self, number):
         """A signal is about to be sent; one that is told to end a second time does so at once."""
         if number == signal.SIGTERM:
-            self.is_expected.append(128 + number if self.is_expected else 0)
+            self.is_expected.append(128 + number if 0 in self.is_expected else 0)
             # One that has not come as far as to say anything does not catch it yet.
             if self.is_silent:
                 self.is_expected.append(-number)
@@ -146,10 +146,11 @@ class Worker(Child):
             self.is_expected.append(-number)
 
     def kill(self, number=signal.SIGKILL):
-        """Ends it; the supervisor starts it again."""
-        self.expect(number)
-        self.send(number)
-        self.send(signal.SIGCONT)
+        """Ends it; the supervisor starts it again. One that has ended, or is not there yet, gets no signal, and owes no end."""
+        if self.runs:
+            self.expect(number)
+            self.send(number)
+            self.send(signal.SIGCONT)
 
     async def retire(self, number=signal.SIGTERM):
         # On a busy machine it may not even have begun.
