@@ -2,7 +2,7 @@ import Kafka
 import Notifications
 import Worker
 
-/// How far a rebuild has read, and which of the records are under way.
+/// How far a rebuild has read, and which records are in flight.
 final class RebuildProgress {
   /// What the rebuild says of itself.
   var report = RebuildReport()
@@ -20,7 +20,7 @@ final class RebuildProgress {
   /// Maximum number of records in flight.
   static let inFlightMaximum = 20_000
 
-  /// Begins a phase, of which nothing is read yet.
+  /// Begins a phase. Nothing of it is read yet.
   func begin(_ phase: RebuildReport.Phase, _ ranges: [(TopicPartition, Range<Int64>)]) {
     report.phase = phase
     report.records = 0
@@ -65,9 +65,9 @@ final class RebuildProgress {
     if let name = names[record.partitionIndex] { markers.note(name, record.offset, record.timestamp) }
   }
 
-  // MARK: What is under way
+  // MARK: Records in flight
 
-  /// How many records are under way.
+  /// How many records are in flight.
   var inFlight: Int { tracker.inFlight }
 
   /// Gives a record its ticket; nil if the record is not processed.

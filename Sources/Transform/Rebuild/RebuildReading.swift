@@ -217,7 +217,7 @@ final class RebuildReading: ConsumerHandler {
     return headers
   }
 
-  /// Ends the rebuild: without a record that only a newer program reads, Redis would lack something.
+  /// Ends the rebuild: without a record that only a newer program reads, Redis would not have everything.
   private func foundNewer(_ layout: Layout, _ version: some BinaryInteger, _ record: RecordView) {
     fail(StoreError.newer(layout, version, at: "\(SourceCoordinates(record))"))
   }

@@ -98,7 +98,7 @@ final class RebuiltRequests {
   /// Whether nothing more may be read before the requests under way are applied.
   var mustWait: Bool { endings.count > Self.endingsMaximum && !pipeline.isIdle }
 
-  /// Pauses partitions of which something is held, and chooses those of the journal to read.
+  /// Pauses partitions with held requests, and chooses those of the journal to read.
   func decide(_ wait: inout [Int], _ goOn: inout [Int]) {
     goOn.removeAll { held[$0] != nil }
     wait += held.keys

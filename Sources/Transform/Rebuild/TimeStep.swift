@@ -19,7 +19,7 @@ struct TimeStep {
   /// - Parameter milliseconds: how far a partition may be ahead of the last one.
   init(milliseconds: Int64) { step = milliseconds }
 
-  /// Adds a partition, of which nothing was read yet.
+  /// Adds a partition. Nothing of it is read yet.
   mutating func add(_ index: Int, _ range: Range<Int64>) { partitions[index] = Partition(unread: range) }
 
   /// Takes a record. Returns whether it lies below its partition's end.
