@@ -21,6 +21,7 @@ struct Judged: Sendable {
   var removesAll = false
   var isOfPending = false
   var isBounded = false
+  var wasKept = false
 
   var revision: Revision { Revision(timestamp: timestamp, partition: partition, offset: offset) }
   var source: SourcePosition {
@@ -256,7 +257,7 @@ actor TestJudge: LoopActor {
       id: request.id &* 0x9E37_79B9_7F4A_7C15, source: source, end: request.isExpired ? 0 : .max, revision: request.revision)
     entry.redrive = request.redrive
     (entry.removesAll, entry.isOfPending) = (request.removesAll, request.isOfPending)
-    entry.isBounded = request.isBounded
+    (entry.isBounded, entry.wasKept) = (request.isBounded, request.wasKept)
     return entry
   }
 

@@ -7,21 +7,28 @@ import Testing
 
 /// The end of a rebuild, on a real Redis.
 struct RebuildGuardTests {
-  @Test(arguments: [nil, 0, 2])
-  func `a rebuild whose Redis has lost a bucket leaves no markers`(lost: Int?) async throws {
+  @Test(arguments: [(nil, false), (0, false), (0, true), (2, true)] as [(Int?, Bool)])
+  func `a rebuild gives no markers to a bucket that was emptied, whether or not another rebuild has begun`(
+    lost: Int?, isTaken: Bool
+  ) async throws {
     try await withRedis { redis in
       try await RedisProbe.with(redis.address) { probe in
         let lane = RebuildGuardLane(redis.address)
         var failure: (any Error)?
         do {
           let error = try await lane.rebuild { keys in
-            if let lost { try await probe.command("DEL", .text(keys.rebuilt(lost))) }
+            guard let lost else { return }
+            try await probe.command("DEL", .text(keys.rebuilt(lost)))
+            if isTaken { try await probe.command("SET", .text(keys.rebuilt(lost)), "other") }
           }
           #expect(error?.code == (lost == nil ? nil : .bucketLost))
           for bucket in 0..<3 {
-            #expect(try await probe.command("HLEN", .text(lane.keys.markers(bucket))).integer == (lost == nil ? 2 : 0))
-            #expect(try await probe.command("EXISTS", .text(lane.keys.rebuilt(bucket)), .text(Keys.rebuild)).integer == 0)
+            let isGiven = bucket < lost ?? .max
+            #expect(try await probe.command("HLEN", .text(lane.keys.markers(bucket))).integer == (isGiven ? 2 : 0))
+            let guarded = try await probe.command("GET", .text(lane.keys.rebuilt(bucket))).text
+            #expect(guarded == (isGiven || bucket == lost && !isTaken ? nil : bucket == lost ? "other" : "test"))
           }
+          #expect(try await probe.command("EXISTS", .text(Keys.rebuild)).integer == (lost == nil ? 0 : 1))
         } catch { failure = error }
         await lane.close()
         await lane.loop.close()

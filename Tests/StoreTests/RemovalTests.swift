@@ -105,6 +105,32 @@ import Testing
     }
   }
 
+  @Test func `what waits for a place keeps its revision though a removal of all was judged before it`() async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      _ = try await judge.judge([removal(2, at: 3)])
+      let older = Judged(id: 1, collapse: "x", timestamp: 900, offset: 2, isOfPending: true)
+      let newer = Judged(id: 3, collapse: "x", timestamp: 950, partition: 1, offset: 7, isOfPending: true)
+      #expect(try await judge.judge([older, newer]) == [applied(older), .new(revision: newer.revision, superseded: 1, presence: false)])
+    }
+  }
+
+  @Test(arguments: [false, true])
+  func `an id that the device had before a rebuild is remembered, whatever is judged first now`(isKept: Bool) async throws {
+    try await TestJudge.with { (judge) async throws in
+      try await judge.register()
+      let (first, second) = (Judged(id: 1, collapse: "x", offset: 1, wasKept: isKept), Judged(id: 3, offset: 3, wasKept: isKept))
+      let newer = Judged(id: 2, collapse: "x", timestamp: 1001, partition: 1, offset: 1)
+      #expect(try await judge.judge([newer, first]) == [applied(newer), .stale(by: 2)])
+      #expect(try await judge.judge([removal(4, at: 5), second]).last == .canceled(by: 4))
+      // The same ids once more, in newer records.
+      let again = [first, second].map { Judged(id: $0.id, collapse: $0.collapse, timestamp: 1100, partition: 2, offset: $0.offset) }
+      let said = try await judge.judge(again)
+      #expect((said == [.duplicate, .duplicate]) == isKept)
+      #expect(said.contains(.duplicate) == isKept)
+    }
+  }
+
   @Test func `what is newer by its offset stays newer though the broker's clock went back`() async throws {
     try await TestJudge.with { (judge) async throws in
       try await judge.register()

@@ -180,13 +180,19 @@ private actor RebuiltDevices {
   }
 
   private func notification(_ device: Int, id: Int, _ random: inout SeededRandom) -> TestRecord {
-    Self.record(
+    var record = Self.record(
       target(device, &random), id: id, collapse: [nil, nil, "c0", "c1"].randomElement(using: &random) ?? nil,
       in: Int32.random(in: 0...1, using: &random))
+    if Int.random(in: 0..<4, using: &random) == 0 {
+      record.headers.append(
+        .init("trigger", #"{"type":"location","region":{"identifier":"shop","latitude":52.5,"longitude":13.4,"radius":100}}"#))
+    }
+    return record
   }
 
   private func removal(_ device: Int, id: Int, _ random: inout SeededRandom) -> TestRecord {
     let (target, partition) = (target(device, &random), Int32.random(in: 0...1, using: &random))
+    if Int.random(in: 0..<4, using: &random) == 0 { return Self.record(target, id: id, removes: #"{"all":true}"#, in: partition) }
     guard let removed = ids[device].randomElement(using: &random), Bool.random(using: &random) else {
       return Self.record(target, id: id, collapse: "c0", removes: "{}", in: partition)
     }
@@ -229,6 +235,12 @@ private actor RebuiltDevices {
       .sorted { $0.field.lexicographicallyPrecedes($1.field) }
   }
 
+  /// The hashes of the apns-ids that a device remembers.
+  private func remembered(_ device: Int) async throws -> Set<[UInt8]> {
+    let window = try await lane.probe.command("HGET", .text(TransformFixture.keys.device(tokens[device])), "w").bytes ?? []
+    return Set(stride(from: 6, to: window.count, by: 12).map { Array(window[$0..<$0 + 8]) })
+  }
+
   func mailboxes() async throws -> [[Entry]] {
     var mailboxes: [[Entry]] = []
     for device in tokens.indices { mailboxes.append(try await entries(device)) }
@@ -243,6 +255,8 @@ private actor RebuiltDevices {
     }
     await lane.drain(withinMilliseconds: hangMilliseconds)
     let before = try await mailboxes()
+    var ids: [Set<[UInt8]>] = []
+    for device in tokens.indices { ids.append(try await remembered(device)) }
     for _ in 0..<2 {
       try await lane.rebuild()
       let after = try await mailboxes()
@@ -250,6 +264,9 @@ private actor RebuiltDevices {
         let (lost, back) = (Set(before[device]).subtracting(after[device]), Set(after[device]).subtracting(before[device]))
         #expect(
           lost.isEmpty && back.isEmpty, "device \(device): \(lost.map(told)) lost, \(back.map(told)) came again", sourceLocation: location)
+        let forgotten = ids[device].subtracting(try await remembered(device))
+        #expect(
+          forgotten.isEmpty, "device \(device) has forgotten \(forgotten.count) of \(ids[device].count) ids", sourceLocation: location)
       }
     }
   }

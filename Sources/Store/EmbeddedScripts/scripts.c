@@ -49,6 +49,8 @@ static const struct {
 #embed "../Scripts/presence-leave.lua" suffix(,)
     FILE("presence-refresh")
 #embed "../Scripts/presence-refresh.lua" suffix(,)
+    FILE("rebuild-end")
+#embed "../Scripts/rebuild-end.lua" suffix(,)
     FILE("recipients-page")
 #embed "../Scripts/recipients-page.lua" suffix(,)
     FILE("registration")

@@ -162,6 +162,7 @@ extension RedisCommand {
       bytes[12] = (entry.redrive?.rawValue ?? 0) | (entry.removesAll ? 4 : 0) | (entry.isOfPending ? 8 : 0)
       if entry.isBounded { bytes[12] |= 16 }
       if entry.mayReplace { bytes[12] |= 32 }
+      if entry.wasKept { bytes[12] |= 64 }
       entry.revision.withBytes { UnsafeMutableRawBufferPointer(rebasing: bytes[13...]).copyMemory(from: $0) }
       bytes.storeBytes(of: entry.application.bigEndian, toByteOffset: 34, as: UInt64.self)
       bytes.storeBytes(of: entry.user.bigEndian, toByteOffset: 42, as: UInt64.self)

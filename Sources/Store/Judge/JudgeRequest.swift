@@ -57,6 +57,8 @@ public struct RequestEntry {
   public var redrive: Redrive?
   /// Whether it takes the place of what is pending for the device under its identifier, and the schedules have not been asked.
   public var mayReplace = false
+  /// Whether the device had it before Redis was rebuilt. Then its apns-id is remembered though it is stale now.
+  public var wasKept = false
 
   /// Why a request is published again. It decides which memory of the device makes the request a repeat.
   public enum Redrive: UInt8, Sendable {

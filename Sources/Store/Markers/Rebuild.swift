@@ -45,26 +45,20 @@ public final class Rebuild {
   /// Redis was emptied during the rebuild.
   public static let lost = StoreError(.bucketLost, "Redis has lost rebuilt data: start the rebuild again")
 
-  /// Writes the markers of each bucket at once, so that no worker sees a bucket with half of them. Then it removes the guards.
+  static let endScript = RedisScript(file: "rebuild-end")
+
+  /// Writes the markers of each bucket at once, so that no worker sees a bucket with half of them, and removes the guard with it.
   ///
-  /// - Throws: `lost` if a guard is missing. Then no bucket has markers.
+  /// - Throws: `lost` at a bucket whose guard is missing, or is another rebuild's. It and those after it get no markers.
   public func end(_ markers: [(partition: MarkedPartition, marker: Marker)]) async throws(StoreError) {
     let fields = markers.flatMap { [RedisArgument.text($0.partition.field), .bytes($0.marker.bytes)] }
-    let all = ["i", .bytes(Keys.bucketNumber())] + fields
+    let arguments = [.text(name), "i", .bytes(Keys.bucketNumber())] + fields
     for bucket in 0..<shards.buckets {
-      let (shard, key) = (shards.shard(of: bucket), RedisArgument.text(shards.keys.markers(bucket)))
-      let type = try await shard.answer("TYPE", key).text
-      if type != "hash", type != "none" { try await shard.answer("DEL", key) }
-      try await shard.answer(["HSET", key] + all)
-    }
-    var isWhole = true
-    for bucket in 0..<shards.buckets {
-      if try await shards.shard(of: bucket).answer("DEL", .text(shards.keys.rebuilt(bucket))).integer != 1 { isWhole = false }
-    }
-    if !isWhole {
-      for bucket in 0..<shards.buckets { try await shards.shard(of: bucket).answer("DEL", .text(shards.keys.markers(bucket))) }
+      let keys: [RedisArgument] = [.text(shards.keys.markers(bucket)), .text(shards.keys.rebuilt(bucket))]
+      guard try await shards.shard(of: bucket).answer(Self.endScript, keys: keys, arguments: arguments).integer == 1 else {
+        throw Self.lost
+      }
     }
     try await shards.common.answer("DEL", .text(Keys.rebuild))
-    if !isWhole { throw Self.lost }
   }
 }

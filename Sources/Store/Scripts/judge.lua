@@ -79,8 +79,10 @@ local function judgeRest()
     return isAnyPending and call('EXISTS', 'h' .. sub(device, 2)) == 1
   end
 
-  -- The window of ids with one more, where it is the first, or the window has become too long or too old; and whether its generation is new.
+  -- The window of ids with one more, and whether its generation is new.
   local function grown(window, hash, source)
+    if window and #window < LONGEST and now - unpacked('>I4I2', window) < AGE then return window .. hash .. source, false end
+    -- It is the first, or the window has become too long or too old.
     local started, former = 0, 0
     if window then started, former = unpacked('>I4I2', window) end
     if now - started < AGE then
@@ -128,9 +130,14 @@ local function judgeRest()
     position = rest
 
     -- 1. Something is pending, and the request may take its place.
+    local wasKept
     if flags > 31 then
-      if isPending(device) then return say(SCHEDULES) end
-      flags = flags - 32
+      wasKept = flags > 63
+      if wasKept then flags = flags - 64 end
+      if flags > 31 then
+        if isPending(device) then return say(SCHEDULES) end
+        flags = flags - 32
+      end
     end
     local redrive, removesAll, isOfPending, isBounded = flags
     if flags > 0 then
@@ -184,10 +191,13 @@ local function judgeRest()
     if not isAgain then
       if refused then return say(refused) end
       -- A removal of what waits for a place does not take what waits for its device.
-      if known and (not newer or isBounded and isOfPending and rarely().isAway(mailbox, known, revision)) then
-        return say(STALE, false, false, sub(known, 1, 36))
+      local isStale = known and (not newer or isBounded and isOfPending and rarely().isAway(mailbox, known, revision))
+      if isStale or floor then
+        -- A rebuild may judge what has won first, though the device had this one before.
+        if wasKept then call('HSET', device, 'w', (grown(window, hash, source))) end
+        if isStale then return say(STALE, false, false, sub(known, 1, 36)) end
+        return say(STALE + CANCELED, false, false, floor)
       end
-      if floor then return say(STALE + CANCELED, false, false, floor) end
       kept = newer or kept
     end
     -- Newer than a removal of all by its offset, though the broker's clock went back.
@@ -202,13 +212,7 @@ local function judgeRest()
 
     -- 6. The mailbox gets it, and loses what it supersedes. Nothing is written before its place is known to be its own.
     local ids, isNew, isExpired, superseded, removed = window, false, #entry == EXPIRED, ''
-    if not at then
-      if window and #window < LONGEST and now - unpacked('>I4I2', window) < AGE then
-        ids = window .. hash .. source
-      else
-        ids, isNew = grown(window, hash, source)
-      end
-    end
+    if not at then ids, isNew = grown(window, hash, source) end
     if not isExpired and call('HSETNX', mailbox, kept, entry) == 0 then
       kept, superseded = rarely().contested(mailbox, kept, entry, id, redrive, isBounded)
       if not kept then return say(STALE, false, false, superseded) end

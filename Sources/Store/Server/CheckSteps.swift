@@ -105,6 +105,7 @@ enum CheckSteps {
       CheckStep("member beat", GroupHeartbeats.beatScript, keys: [keys["members"]], [keep, name], isRight: { $0[2]?.count == 2 }),
       CheckStep("member claim", GroupHeartbeats.claimScript, keys: [keys["members"]], [name, 1], isRight: { $0.kind == .array }),
       CheckStep("claim", ClusterIdentity.claimScript, keys: [keys["cluster"]], ["kafka", name], isRight: { $0.count == 1 }),
+      CheckStep("rebuild end", Rebuild.endScript, keys: [keys["k"], keys["b"]], [name, "i", name], isRight: { $0.integer == 0 }),
     ]
   }
 

@@ -102,7 +102,7 @@ struct CheckKeys {
   /// The kinds of `Keys`, and one key of each type for the commands.
   private static let kinds = [
     "d", "m", "u", "x", "k", "s", "n", "e", "t", "a", "w", "o", "y", "h", "tries", "cluster", "lanes", "members", "workers", "reports",
-    "hash", "set", "text",
+    "b", "hash", "set", "text",
   ]
   private let tag = "{check-\(Hexadecimal.text(RandomBytes.make(count: 8)))}"
 

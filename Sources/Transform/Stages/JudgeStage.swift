@@ -28,10 +28,10 @@ final class JudgeStage: JudgeHandler {
   func take(_ slot: Slot, _ arena: Arena, _ token: ArenaSpan, _ entry: RequestEntry) {
     inFlight.expect(1, of: slot)
     var entry = entry
-    if let journaled,
-      case .keptAt(let revision) = arena.bytes.withUnsafeBytes({ journaled.verdict(on: inFlight[slot].ticket, at: $0[token]) })
-    {
-      entry.revision = revision
+    if let journaled {
+      let verdict = arena.bytes.withUnsafeBytes { journaled.verdict(on: inFlight[slot].ticket, at: $0[token]) }
+      if case .keptAt(let revision) = verdict { entry.revision = revision }
+      entry.wasKept = verdict.map { $0 != .notKept } ?? false
     }
     judge.add(JudgeRequest(tag: slot.number, in: arena, token: token, entry), alone: inFlight[slot].isSuspect)
   }

@@ -4,7 +4,8 @@
 --   4                 hash of its source
 --   1                 flags, a sum: redrive, 1 for a redrive, 2 for a redrive of what the device has no outcome of; 4 removesAll, all
 --                     notifications; 8 isOfPending, it is a location request, or a removal of such; 16 isBounded, it removes what has
---                     its own revision and nothing newer; 32 mayReplace, it may take the place of what is pending under its identifier
+--                     its own revision and nothing newer; 32 mayReplace, it may take the place of what is pending under its identifier; 64
+--                     wasKept, the device had it before its Redis was rebuilt
 --   20                revision: timestamp 8, partition 4, offset 8
 --   1, then so many   terms: hash of the application 8; for a person also hash of the user 8, time of the record 8; where a removal names
 --                     a notification without collapse id these two, or zeros, and its apns-id 16

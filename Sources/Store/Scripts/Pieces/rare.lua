@@ -59,15 +59,16 @@ local function fieldOf(id)
     :gsub('^(........)(....)(....)(....)', '%1-%2-%3-%4-')
 end
 
--- What removals have said of an older request. Returns the removal that has named it by its apns-id; the floor if it lies below it, else the
--- least timestamp of its revision; and its revision if it is itself the newest removal of all.
+-- What removals have said of an older request. Returns the removal that has named it by its apns-id; the floor if that bars it; the least
+-- timestamp of its revision if it is newer than the floor; and its revision if it is itself the newest removal of all.
 local function standing(device, owner, revision, id, collapse, removesAll, isOfPending, isRemembered)
   local isLate, floor, isBelow, timestamp = findFloor(device, owner, revision)
+  if isBelow then timestamp = false end
   if isOfPending then isBelow = false end
   -- It has no revision of its own, but a removal that came before it may have named it.
   local naming = isLate and collapse == '' and not removesAll and not isRemembered and call('HGET', device, fieldOf(id))
   local isFloor = removesAll and floor and sub(floor, 9, 20) == sub(revision, 9) and sub(floor, 21) == id
-  return naming, isBelow and floor, not isBelow and timestamp, isFloor and sub(floor, 1, 20)
+  return naming, isBelow and floor, timestamp, isFloor and sub(floor, 1, 20)
 end
 
 -- Names a removal of all that may cancel what its mailbox has beside its own entry. The entries stay until their events are durable.
