@@ -1,3 +1,4 @@
+import Foundation
 import JSON
 import Notifications
 import Testing
@@ -99,6 +100,36 @@ import Worker
       objects[5].text
         == #"{"time":"2023-11-14T22:13:20.000Z","topicPrefix":"t.","group":"g","groupState":"Stable","members":1,"kafkaAnswers":true,"#
         + #""redisAnswers":true,"workers":2,"lanes":1,"problems":[],"notes":[]}"#)
+  }
+
+  @Test func `the article names every member`() throws {
+    var found = Population.Counts()
+    found.devices = 1
+    let waits = WorkerReport.Condition(name: "redis", lane: "f-0", reason: "connecting", since: Self.time)
+    let report = Self.report { kafka, redis in
+      (redis.population, kafka.lag) = (.found(found), Self.kafka.lag)
+      redis.schedules = .found(
+        ScheduleHolders(
+          holders: [.init(application: "a", pending: 1)], withoutDevices: 0, fullest: .init(bucket: 0, partition: 0, pending: 1)))
+      var unready = Self.fanOut
+      (unready.unreadyCount, unready.unready) = (1, [waits])
+      redis.workers = .found([Self.listing(unready)])
+    }
+    var names: Set<String> = []
+    func take(_ value: JSONValue) {
+      for member in value.members ?? [] {
+        names.insert("\(member.key)")
+        // Each kind of finding has its own facts.
+        if member.key != "problems", member.key != "notes" { take(member.value) }
+      }
+      for value in value.elements ?? [] { take(value) }
+    }
+    for line in StatusJSON.lines(report, .all) + StatusJSON.lines(report, .partitions) { take(try JSONValue(parsing: line)) }
+    let folder = URL(filePath: #filePath).deletingLastPathComponent()
+    let article = try String(contentsOf: folder.appending(path: "../../Sources/carillon/Documentation.docc/Status.md"), encoding: .utf8)
+    let section = try #require(article.split(separator: "## For scripts").last?.split(separator: "\n## ").first)
+    #expect(names.count > 60)
+    for name in names.sorted() { #expect(section.contains("`\(name)`"), "\(name)") }
   }
 
   @Test func `where one is away it has no object, and the rest is told`() throws {
