@@ -27,6 +27,31 @@ import Testing
     #expect(Self.report().json["of"]?["profile"] == "mixed")
   }
 
+  @Test func `the article names every member of the result`() throws {
+    var report = Self.report { result in
+      result.measures.record(.arrived, due: 1_000_000_000, at: 11_000_000_000)
+      result.servers.take(1, of: "up", at: 1)
+    }
+    report.steps = [(rate: 1, p99: 1, schedule: 1, isKept: true)]
+    var names: Set<String> = []
+    // These have members by the names of stages, servers, violations and events.
+    let named: Set<String> = ["of", "violations", "events", "cores"], ofNamed: Set<String> = ["stages", "workerStages", "processors"]
+    func take(_ value: JSONValue) {
+      for member in value.members ?? [] {
+        let name = "\(member.key)"
+        names.insert(name)
+        if ofNamed.contains(name) { member.value.members?.forEach { take($0.value) } } else if !named.contains(name) { take(member.value) }
+      }
+      for value in value.elements ?? [] { take(value) }
+    }
+    take(report.json)
+    names.subtract(LoadMeasures.Stage.allCases.map(\.name))
+    let folder = URL(filePath: #filePath).deletingLastPathComponent()
+    let article = try String(contentsOf: folder.appending(path: "../../../Sources/carillon/Documentation.docc/Load.md"), encoding: .utf8)
+    #expect(names.count > 60)
+    for name in names.sorted() where !name.hasSuffix("AtMost") { #expect(article.contains("`\(name)`"), "\(name)") }
+  }
+
   @Test func `a stretch in which requests took long stands at the verdict`() throws {
     let quiet = LoadPage.html(Self.report())
     #expect(quiet.contains("the schedule was kept.</p>"))
