@@ -17,7 +17,7 @@ extension ClusterTests {
       async throws
     {
       try await CarillonCommand.with { carillon in
-        let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+        let up = try carillon.start(CarillonCommand.up)
         let devices = try #require(try JSONValue(parsing: try await up.firstLine())["devices"]?.stringValue)
         let proxy = try carillon.start(
           ["-u", ClusterTests.client("load_proxy.py"), "--devices", devices, "--fault", fault],

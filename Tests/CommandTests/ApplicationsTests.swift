@@ -35,7 +35,7 @@ import Worker
   @Test(.onlyInAll("it is about time: a limit begins five seconds later, and ClusterTests/LimitTests have it too"))
   func `a limit is set, shown, applied and ended`() async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let up = try carillon.start(CarillonCommand.up)
       let kafka = try #require(try JSONValue(parsing: try await up.firstLine())["kafka"]?.stringValue)
       func run(_ words: String...) async throws -> CarillonCommand.Result {
         try await carillon.run(["applications"] + words + ["--kafka", kafka])
@@ -72,7 +72,7 @@ import Worker
 
   @Test func anApplicationIsStoppedListedAndStartedAgain() async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let up = try carillon.start(CarillonCommand.up)
       let kafka = try #require(try JSONValue(parsing: try await up.firstLine())["kafka"]?.stringValue)
       func run(_ words: String...) async throws -> CarillonCommand.Result {
         try await carillon.run(["applications"] + words + ["--kafka", kafka])
@@ -118,7 +118,7 @@ import Worker
   @Test(.onlyInAll("ApplicationLedgerTests find the requests, and StatusJSONTests have what is told"))
   func `a stop of an application that nobody publishes for is warned of, and status shows what is stopped`() async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let up = try carillon.start(CarillonCommand.up)
       let place = try JSONValue(parsing: try await up.firstLine())
       let kafka = try #require(place["kafka"]?.stringValue)
       func stop(_ words: String...) async throws -> CarillonCommand.Result {

@@ -34,7 +34,7 @@ import Testing
       )
       try folder.write("none.json", "[]")
       try await CarillonCommand.with { carillon in
-        let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+        let up = try carillon.start(CarillonCommand.up)
         let kafka = try #require(try JSONValue(parsing: try await up.firstLine())["kafka"]?.stringValue)
         func run(_ words: String...) async throws -> CarillonCommand.Result {
           try await carillon.run(["categories"] + words + ["--kafka", kafka])

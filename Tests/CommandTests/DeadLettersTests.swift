@@ -54,7 +54,7 @@ import Worker
 
   @Test func aLetterIsListedShownRedrivenAndDiscarded() async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let up = try carillon.start(CarillonCommand.up)
       let kafka = try #require(try JSONValue(parsing: try await up.firstLine())["kafka"]?.stringValue)
       func run(_ words: String...) async throws -> CarillonCommand.Result {
         try await carillon.run(["dead-letters"] + words + ["--kafka", kafka])

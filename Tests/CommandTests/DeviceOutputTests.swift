@@ -7,7 +7,7 @@ import Testing
   @Test(arguments: isComplete ? [false, true] : [true])
   func `a device whose output nobody reads takes its notifications, and ends at a signal`(hasOnePipe: Bool) async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let up = try carillon.start(CarillonCommand.up)
       _ = try await up.firstLine()
       let (pipe, token) = (Pipe(), String(repeating: "e4", count: 32))
       let device = try carillon.start(

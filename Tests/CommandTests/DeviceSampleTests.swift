@@ -176,7 +176,7 @@ import Testing
 
   /// Starts a cluster; returns where devices connect.
   private static func up(_ carillon: CarillonCommand, _ flags: [String]) async throws -> String {
-    let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"] + flags)
+    let up = try carillon.start(CarillonCommand.up + flags)
     return try #require(try JSONValue(parsing: try await up.firstLine())["devices"]?.stringValue)
   }
 

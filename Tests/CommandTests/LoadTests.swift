@@ -11,14 +11,12 @@ import Worker
 
 /// What `carillon load` promises to the person who types it.
 @Suite struct LoadTests {
-  private static let up = ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
-
   @Test(.onlyInAll("it is load: a run keeps its schedule or not by the machine"))
   func `a run reaches every device, reports in JSON and as a page, and leaves nothing registered`()
     async throws
   {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(Self.up)
+      let up = try carillon.start(CarillonCommand.up)
       _ = try await up.firstLine()
       let (page, result) = (carillon.folder.appendingPathComponent("load.html"), carillon.folder.appendingPathComponent("load.json"))
       func load(_ name: String) async throws -> CarillonCommand.Result {
@@ -70,7 +68,7 @@ import Worker
     async throws
   {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(Self.up)
+      let up = try carillon.start(CarillonCommand.up)
       let place = try JSONValue(parsing: try await up.firstLine())
       func address(_ name: String) throws -> String { try #require(place[name]?.stringValue) }
       let line = try [
@@ -105,7 +103,7 @@ import Worker
     async throws
   {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(Self.up)
+      let up = try carillon.start(CarillonCommand.up)
       _ = try await up.firstLine()
       var result: CarillonCommand.Result?
       // A machine that stands still may begin the stall when the run is over, or publish nothing in it. Then the run is repeated.
@@ -137,7 +135,7 @@ import Worker
   @Test(.onlyInAll("it is load: a run keeps its schedule or not by the machine"))
   func `after a kill the devices are still registered, and clean removes them`() async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(Self.up)
+      let up = try carillon.start(CarillonCommand.up)
       _ = try await up.firstLine()
       let run = try carillon.start(["load", "--devices", "5", "--rate", "10", "--duration", "60s", "--run", "killed"])
       try await run.untilErrors(contain: "requests published")
@@ -155,7 +153,7 @@ import Worker
 
   @Test func `a signal ends a run in order`() async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(Self.up)
+      let up = try carillon.start(CarillonCommand.up)
       _ = try await up.firstLine()
       let run = try carillon.start(["load", "--devices", "5", "--rate", "10", "--duration", "10m", "--run", "ended"])
       try await run.untilErrors(contain: "requests published")
@@ -173,7 +171,7 @@ import Worker
     async throws
   {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(Self.up)
+      let up = try carillon.start(CarillonCommand.up)
       _ = try await up.firstLine()
       let run = try await carillon.run(
         ["load", "--devices", "4", "--find-capacity", "--rate", "8", "--step", "2s", "--p99", "1ms"])
@@ -282,7 +280,7 @@ import Worker
   @Test(.onlyInAll("it is load: a run keeps its schedule or not by the machine"))
   func `a full disk costs only the file that lies on it, and is told by the flag`() async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(Self.up)
+      let up = try carillon.start(CarillonCommand.up)
       _ = try await up.firstLine()
       let (page, numbers) = (
         carillon.folder.appendingPathComponent("load.html").path, carillon.folder.appendingPathComponent("load.json").path

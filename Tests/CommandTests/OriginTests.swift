@@ -27,7 +27,7 @@ import Worker
   @Test func aWebPageOpensTheDeviceSocketOnlyWhereItsOriginIsListed() async throws {
     try await CarillonCommand.with { carillon in
       let up = try carillon.start(
-        ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"],
+        CarillonCommand.up,
         environment: ["CARILLON_FANOUT_ALLOWED_ORIGINS": "https://app.example.com,http://localhost:3000"])
       let places = try JSONValue(parsing: try await up.firstLine())
       let (devices, admin) = (try port(places, "devices"), try port(places, "metrics"))

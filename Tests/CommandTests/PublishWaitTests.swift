@@ -25,7 +25,7 @@ import Testing
 
   @Test func `each device's outcome is printed, and what is rejected or reaches nobody`() async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let up = try carillon.start(CarillonCommand.up)
       _ = try await up.firstLine()
       let first = try await Self.device(0, carillon)
       let second = try await Self.device(1, carillon)
@@ -51,7 +51,7 @@ import Testing
   @Test(.onlyInAll("it is about time: it waits for a minute"))
   func `at the deadline those that have no outcome are printed`() async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let up = try carillon.start(CarillonCommand.up)
       _ = try await up.firstLine()
       let first = try await Self.device(0, carillon)
       let second = try await Self.device(1, carillon)

@@ -162,7 +162,7 @@ import Testing
     let samples = Self.readme.text.matches(of: /```python\n((?s:.+?))```/).map { String($0.1) }
     let text = try #require(samples.first { $0.contains("Consumer(") })
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let up = try carillon.start(CarillonCommand.up)
       let kafka = try #require(try JSONValue(parsing: try await up.firstLine())["kafka"]?.stringValue)
       let published = try await carillon.run(["publish", "--target", "user:ada", "--app", "com.example", "--body", "x"])
       #expect(published.status == 0, "it said: \(published.errors)")

@@ -48,7 +48,7 @@ import Testing
   @Test(.onlyInAll("it is many commands, of which whatCannotBeWrittenEndsWithThree has two"))
   func aClosedStandardInputHarmsNoCommand() async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"], streams: .init(closed: [0]))
+      let up = try carillon.start(CarillonCommand.up, streams: .init(closed: [0]))
       _ = try await up.firstLine()
       let request = ["--target", "user:ada", "--app", "com.example", "--body", "x"]
       let published = try await carillon.run(["publish"] + request, streams: .init(closed: [0]))

@@ -36,7 +36,7 @@ import Testing
 
   @Test func noColorIsObeyed() async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let up = try carillon.start(CarillonCommand.up)
       _ = try await up.firstLine()
       var devices: [(terminal: Terminal, process: RunningCommand, isStyled: Bool)] = []
       for (number, environment, isStyled) in [

@@ -93,7 +93,7 @@ import Testing
         try FileManager.default.createSymbolicLink(
           at: carillon.folder.appendingPathComponent(place), withDestinationURL: URL(fileURLWithPath: "/"))
       }
-      let flags = ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+      let flags = CarillonCommand.up
       let publish = ["publish", "--target", "user:ada", "--app", "com.example", "--body", "x"]
       let up = try carillon.start(flags, environment: ["HOME": home])
       _ = try await up.firstLine()
@@ -117,7 +117,7 @@ import Testing
       let loop = EventLoop(name: "ports")
       let (kafka, redis) = (try await freePort(on: loop), try await freePort(on: loop))
       await loop.close()
-      let flags = ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+      let flags = CarillonCommand.up
       let up = try carillon.start(flags + ["--kafka-port", "\(kafka)", "--redis-port", "\(redis)"])
       let places = try JSONValue(parsing: try await up.firstLine())
       #expect(places["kafka"]?.stringValue == "127.0.0.1:\(kafka)")
@@ -170,7 +170,7 @@ import Testing
 
   @Test(arguments: isComplete ? [50, 200, 800] : [200]) func anEarlySignalLeavesNothingBehindEither(milliseconds: Int) async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let up = try carillon.start(CarillonCommand.up)
       // The signals are taken over before anything is started.
       if milliseconds > 50 { try await up.untilErrors(contain: milliseconds > 200 ? "up: Redis at" : "up: Kafka at") }
       up.signal(SIGTERM)
@@ -189,7 +189,7 @@ import Testing
         group.addTask {
           for microseconds in stride(from: part * 600, to: 60_000, by: 1800) {
             try await CarillonCommand.with { carillon in
-              let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+              let up = try carillon.start(CarillonCommand.up)
               // About as long: the moment may be any.
               for _ in 0..<microseconds * 10 { _ = getppid() }
               up.signal(SIGTERM)
@@ -208,7 +208,7 @@ import Testing
   @Test(.onlyInAll("it is whole clusters, and one is in itIsFoundByTheToolsAndLeavesNothingBehind"))
   func aFurtherOneRunsBesideTheFirstWhenAskedFor() async throws {
     try await CarillonCommand.with { carillon in
-      let flags = ["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+      let flags = CarillonCommand.up
       let first = try carillon.start(flags)
       let firstPlaces = try JSONValue(parsing: try await first.firstLine())
       let second = try carillon.start(flags + ["--new"])

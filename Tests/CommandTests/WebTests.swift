@@ -21,7 +21,7 @@ import Worker
 
   @Test func aClusterForTrialsServesThePageThatItNames() async throws {
     try await CarillonCommand.with { carillon in
-      let up = try carillon.start(["up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let up = try carillon.start(CarillonCommand.up)
       let places = try JSONValue(parsing: try await up.firstLine())
       let page = try #require(places["page"]?.stringValue.flatMap { URL(string: $0) })
       let port = try #require(page.port)
@@ -35,7 +35,7 @@ import Worker
         #expect(configuration["origins"]?[0]?.stringValue == "http://127.0.0.1:\(port)" && configuration["credential"]?.text == "false")
       }
       try await up.stop()
-      let without = try carillon.start(["up", "--json", "--no-web", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
+      let without = try carillon.start(CarillonCommand.up + ["--no-web"])
       let places2 = try JSONValue(parsing: try await without.firstLine())
       #expect(places2["page"]?.text == "null")
       let bare = try #require(places2["devices"]?.stringValue.flatMap { URL(string: $0)?.port })

@@ -3,6 +3,11 @@ import Synchronization
 
 /// The program as a real process, for tests: with an environment of its own, and a folder where a running `carillon up` would leave its file.
 public struct CarillonCommand: Sendable {
+  /// A `carillon up` at free ports, which takes none from another test.
+  public static let up = [
+    "up", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--ingress", "127.0.0.1:0",
+  ]
+
   /// How a process ended, and what it wrote.
   public struct Result: Sendable {
     /// The exit code; 128 and the signal's number when a signal ended it.

@@ -310,9 +310,8 @@ class Center:
                  "timeout": 30_000, "budget": 30_000, "breaker": 0}
         with open(os.path.join(folder, "extensions.json"), "w") as file:
             json.dump({"applications": {name: [media] for name in (SHOP, EVENTS, SQUARES)}}, file)
-        words = [arguments.binary, "up", "--new", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--extensions", file.name,
-                 "--media",
-                 os.path.join(folder, "media"), "--payload-bytes", "32KiB", "--log-level", "warning", *arguments.more.split()]
+        words = [arguments.binary, "up", "--new", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--ingress", "127.0.0.1:0",
+                 "--extensions", file.name, "--media", os.path.join(folder, "media"), "--payload-bytes", "32KiB", "--log-level", "warning", *arguments.more.split()]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         places = json.loads(self.process.stdout.readline())
         for name in (SHOP, EVENTS, SQUARES):

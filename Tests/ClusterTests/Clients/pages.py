@@ -167,7 +167,7 @@ class Up:
     """A whole cluster of one process."""
 
     def __init__(self, binary, site, ping):
-        words = [*WITH_PARENT, binary, "up", "--new", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+        words = [*WITH_PARENT, binary, "up", "--new", "--json", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--ingress", "127.0.0.1:0"]
         words += ["--allowed-origins", site.origin, "--ping", ping]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.places = json.loads(self.process.stdout.readline())
